@@ -1,0 +1,207 @@
+"""Every touch of Scrapy that is private, or differs between supported versions.
+
+Nothing else in this package may name an underscore attribute of Scrapy. Each function
+says why it is needed; ``tests/adapter/test_scrapy_compat.py`` fails loudly when Scrapy
+changes under one of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.endpoints import TCP6ClientEndpoint
+from twisted.web.client import HTTPConnectionPool
+
+try:
+    from scrapy.exceptions import DownloadTimeoutError
+except ImportError:  # Scrapy < 2.15 raised Twisted's own
+    from twisted.internet.error import (  # type: ignore[assignment]
+        TimeoutError as DownloadTimeoutError,
+    )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scrapy.core.downloader import Downloader
+    from scrapy.core.engine import ExecutionEngine
+    from scrapy.core.scheduler import BaseScheduler
+    from scrapy.crawler import Crawler
+    from scrapy.http import Request, Response
+
+__all__ = [
+    "DownloadTimeoutError",
+    "close_on_open_is_honoured",
+    "download_through",
+    "engine_is_quiet",
+    "give_slot",
+    "is_closing",
+    "keep_sessions_apart",
+    "outside_concurrency",
+    "scheduler_of",
+    "wake_engine",
+]
+
+
+def wake_engine(engine: ExecutionEngine) -> None:
+    """Let the engine ask the scheduler again now.
+
+    Without it a queue that answered "not yet" is asked again only by the engine's 5 s
+    heartbeat. There is no public call for it (Scrapy issue 6931 would bring one).
+    """
+    slot = engine._slot
+    if slot is not None and slot.closing is None:
+        slot.nextcall.schedule()
+
+
+def is_closing(engine: ExecutionEngine) -> bool:
+    """Tell whether the spider is on its way out.
+
+    ``spider_closed`` comes only after everything in progress has ended, too late for
+    those who have to stop waiting so that it can end.
+    """
+    slot = engine._slot
+    return slot is None or slot.closing is not None
+
+
+def scheduler_of(engine: ExecutionEngine) -> BaseScheduler | None:
+    """Return the scheduler in use; public as ``engine.scheduler`` from 2.19 on."""
+    return engine._slot.scheduler if engine._slot is not None else None
+
+
+def engine_is_quiet(engine: ExecutionEngine) -> bool:
+    """Tell whether nothing is being downloaded, parsed or stored right now."""
+    scraper_slot = engine.scraper.slot
+    return not engine.downloader.active and (
+        scraper_slot is None or scraper_slot.is_idle()
+    )
+
+
+def give_slot(downloader: Downloader, key: str, concurrency: int) -> None:
+    """Give the download slot *key* its own concurrency and no delay.
+
+    ``DOWNLOAD_SLOTS`` says the same in settings, but would have to name every cell
+    before the router is built.
+    """
+    downloader.per_slot_settings.setdefault(
+        key, {"concurrency": concurrency, "delay": 0.0}
+    )
+
+
+@contextmanager
+def outside_concurrency(downloader: Downloader) -> Iterator[None]:
+    """Do not count one request against ``CONCURRENT_REQUESTS`` while it waits.
+
+    A request that bypassed the scheduler can wait for its cell only inside a
+    downloader middleware, where it already holds one of the places that all cells
+    share; this gives that place back to them for the while.
+    """
+    limited = downloader.total_concurrency > 0
+    if limited:
+        downloader.total_concurrency += 1
+    try:
+        yield
+    finally:
+        if limited:
+            downloader.total_concurrency -= 1
+
+
+def close_on_open_is_honoured() -> bool:
+    """Tell whether ``CloseSpider`` raised in ``spider_opened`` closes the spider."""
+    from scrapy import version_info
+
+    return tuple(version_info[:2]) >= (2, 18)
+
+
+async def download_through(handler: Any, request: Request, crawler: Crawler) -> Response:
+    """Download with *handler*, of the present interface or the one before 2.14."""
+    if "spider" in inspect.signature(handler.download_request).parameters:
+        result = handler.download_request(request, crawler.spider)
+    else:
+        result = handler.download_request(request)
+    if isinstance(result, Deferred):
+        result = maybe_deferred_to_future(result)
+    response: Response = await result
+    return response
+
+
+def keep_sessions_apart(
+    handler: Any, session_of_request: Callable[[], str]
+) -> SessionPools | None:
+    """Give Scrapy's HTTP/1.1 handler one connection pool a session.
+
+    For ``http://`` targets that handler shares a proxy's connections between all its
+    users. Returns ``None`` for handlers that keep them apart themselves: httpx and
+    aiohttp pool by proxy address with credentials.
+    """
+    if not isinstance(handler, HTTP11DownloadHandler):
+        return None
+    pools = SessionPools(handler._pool, session_of_request)
+    handler._pool = pools  # type: ignore[assignment]
+    return pools
+
+
+class SessionPools:
+    """Connection pools of one handler, one for each session.
+
+    Stands in for Twisted's :class:`~twisted.web.client.HTTPConnectionPool`.
+    """
+
+    def __init__(
+        self, default: HTTPConnectionPool, session_of_request: Callable[[], str]
+    ) -> None:
+        self._default = default
+        self._session_of_request = session_of_request
+        self._pools: dict[str, HTTPConnectionPool] = {}
+
+    @property
+    def persistent(self) -> bool:
+        # read by Twisted's agents to decide on "Connection: close"
+        return bool(self._default.persistent)
+
+    def getConnection(self, key: Any, endpoint: Any) -> Deferred[Any]:  # noqa: N802
+        session = self._session_of_request()
+        pool = self._pools.get(session) if session else self._default
+        if pool is None:
+            pool = self._pools[session] = self._new_pool()
+        return pool.getConnection(key, _with_ipv6(key, endpoint))
+
+    def close_session(self, session: str) -> None:
+        """Close the idle connections of a session that will not be used again."""
+        pool = self._pools.pop(session, None)
+        if pool is not None:
+            pool.closeCachedConnections().addErrback(lambda _: None)
+
+    def closeCachedConnections(self) -> Deferred[Any]:  # noqa: N802
+        pools = [self._default, *self._pools.values()]
+        self._pools.clear()
+        return DeferredList(
+            [pool.closeCachedConnections() for pool in pools], consumeErrors=True
+        )
+
+    def _new_pool(self) -> HTTPConnectionPool:
+        pool = HTTPConnectionPool(self._default._reactor, persistent=self.persistent)
+        pool.maxPersistentPerHost = self._default.maxPersistentPerHost
+        pool._factory = self._default._factory
+        return pool
+
+
+def _with_ipv6(key: Any, endpoint: Any) -> Any:
+    """Replace the endpoint of an IPv6 proxy, which Twisted would look up by name.
+
+    ``twisted.web.client.URI`` leaves the brackets on the host (Scrapy issue 6674).
+    """
+    if key[0] == b"http-proxy" and key[1].startswith(b"["):
+        host = key[1].strip(b"[]").decode("ascii")
+        return TCP6ClientEndpoint(_reactor(), host, key[2])
+    return endpoint
+
+
+def _reactor() -> Any:
+    from twisted.internet import reactor
+
+    return reactor

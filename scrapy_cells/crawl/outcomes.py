@@ -1,0 +1,203 @@
+"""What became of a request: classified, settled, then on, back or given up."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from scrapy_cells.crawl.retry import DelayedRetry
+from scrapy_cells.crawl.runtime import runtime_of
+from scrapy_cells.detection import Detector, RepeatedBody
+from scrapy_cells.domain.outcome import Outcome, Verdict
+from scrapy_cells.domain.retry import parse_retry_after
+from scrapy_cells.errors import CellBlocked
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from typing_extensions import Self
+
+    from scrapy_cells.crawl.runtime import Runtime
+    from scrapy_cells.domain.permit import Permit
+
+logger = logging.getLogger(__name__)
+
+_judges: WeakKeyDictionary[Crawler, Judge] = WeakKeyDictionary()
+
+_GARBAGE = frozenset(
+    {
+        Outcome.CAPTCHA,
+        Outcome.BLOCKED,
+        Outcome.SOFT_BLOCK,
+        Outcome.RATE_LIMITED,
+        Outcome.EMPTY,
+        Outcome.PROXY_ERROR,
+    }
+)
+"""Outcomes whose response must not be parsed; a 5xx is left to HttpErrorMiddleware."""
+
+
+def judge_of(crawler: Crawler) -> Judge:
+    """Return the crawler's one judge."""
+    judge = _judges.get(crawler)
+    if judge is None:
+        judge = _judges[crawler] = Judge(runtime_of(crawler))
+    return judge
+
+
+class Judge:
+    """Classifies answers and failures, and decides what is done about them."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._detector = Detector.from_config(runtime.config)
+        self._repeated = RepeatedBody()
+        self._retry = DelayedRetry(runtime)
+        self._warned_classify = False
+
+    async def response(self, request: Request, response: Response) -> Request | Response:
+        """Judge an answer that came over the wire.
+
+        :return: the response to go on with, or a request to try again later
+        :raises CellBlocked: if it is a block page and is given up
+        """
+        runtime = self._runtime
+        permit = runtime.permit_of(request)
+        if permit is None:
+            return response
+        if not permit.sent:
+            return self._answered_by_others(request, response, permit)
+        runtime.cell(permit.cell).mark_received(permit)
+        verdict = self.classify(request, response)
+        if not verdict.outcome.is_failure:
+            return self._fine(request, response, permit, verdict)
+        return self._failed(request, response, permit, verdict)
+
+    def failure(self, request: Request, exception: Exception) -> Request | None:
+        """Judge a failure on the wire; return a request to try again later, if any."""
+        runtime = self._runtime
+        permit = runtime.permit_of(request)
+        if permit is None or not permit.sent:
+            return None
+        proxied = permit.session.draw.proxy is not None
+        verdict = self._detector.classify_exception(exception, request, proxied=proxied)
+        free = permit.is_probe
+        runtime.settle(permit, verdict.outcome)
+        if verdict.outcome.is_failure:
+            runtime.journal.verdict(request, permit, verdict, None)
+        return self._retry.after_exception(request, permit, verdict, exception, free=free)
+
+    def classify(self, request: Request, response: Response) -> Verdict:
+        """Ask the spider's ``classify`` first, then the rules."""
+        spider = self._runtime.crawler.spider
+        own = getattr(spider, "classify", None)
+        if own is not None:
+            try:
+                verdict = as_verdict(own(request, response))
+            except Exception:  # noqa: BLE001 - a user's rule must not lose the answer
+                if not self._warned_classify:
+                    self._warned_classify = True
+                    logger.exception(
+                        "The spider's classify() failed and is taken for no opinion;"
+                        " further failures are not logged"
+                    )
+            else:
+                if verdict is not None:
+                    return verdict
+        return self._detector.classify(request, response)
+
+    def _answered_by_others(
+        self, request: Request, response: Response, permit: Permit
+    ) -> Request | Response:
+        """Let through what a cache or another middleware answered, but no block page."""
+        self._runtime.settle(permit, Outcome.NEUTRAL)
+        if "cached" in response.flags and not request.meta.get("dont_cache"):
+            verdict = self.classify(request, response)
+            if verdict.outcome in _GARBAGE:
+                fresh = request.copy()
+                fresh.dont_filter = True
+                fresh.meta["dont_cache"] = True
+                return fresh
+        return response
+
+    def _fine(
+        self, request: Request, response: Response, permit: Permit, verdict: Verdict
+    ) -> Request | Response:
+        runtime = self._runtime
+        if response.status in self._retry.http_codes:
+            runtime.settle(permit, verdict.outcome)
+            return self._retry.after_status(request, permit, response) or response
+        if self._is_repeated(request, response, permit):
+            soft = Verdict(Outcome.SOFT_BLOCK, "", "repeated_body", "body")
+            return self._failed(request, response, permit, soft)
+        if verdict.outcome is Outcome.NEUTRAL or not 200 <= response.status < 300:
+            runtime.settle(permit, verdict.outcome)
+        return response  # settled after the callback
+
+    def _is_repeated(
+        self, request: Request, response: Response, permit: Permit
+    ) -> bool:
+        key = request.meta.get("cell_key")
+        if permit.bypass or key is None or response.status != 200:
+            return False
+        return self._repeated.note(permit.cell, key, response)
+
+    def _failed(
+        self, request: Request, response: Response, permit: Permit, verdict: Verdict
+    ) -> Request | Response:
+        runtime = self._runtime
+        retry_after = parse_retry_after(
+            response.headers.getlist(b"Retry-After"),
+            response.headers.get(b"Date"),
+            runtime.clock.now(),
+        )
+        free = permit.is_probe or (
+            verdict.outcome is Outcome.RATE_LIMITED and retry_after is not None
+        )
+        runtime.settle(permit, verdict.outcome, retry_after=retry_after)
+        runtime.journal.verdict(request, permit, verdict, response)
+        retry = self._retry.after_response(
+            request, permit, verdict, response, retry_after=retry_after, free=free
+        )
+        if retry is not None:
+            return retry
+        if verdict.outcome not in _GARBAGE:
+            return response
+        if request.meta.get("cells_pass_blocked"):
+            return response
+        raise CellBlocked(response, verdict)
+
+
+class OutcomeMiddleware:
+    """Judges what comes back, inside of redirects by meta refresh and of callbacks."""
+
+    def __init__(self, runtime: Runtime, judge: Judge) -> None:
+        self._runtime = runtime
+        self._judge = judge
+        runtime.registered.add("outcome")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(runtime_of(crawler), judge_of(crawler))
+
+    async def process_response(
+        self, request: Request, response: Response
+    ) -> Request | Response:
+        return await self._judge.response(request, response)
+
+    def process_exception(
+        self, request: Request, exception: Exception
+    ) -> Request | None:
+        return self._judge.failure(request, exception)
+
+
+def as_verdict(answer: Any) -> Verdict | None:
+    """Read what a spider's ``classify`` said: a verdict, an outcome, its name, or None.
+
+    :raises ValueError: if it is none of these
+    """
+    if answer is None or isinstance(answer, Verdict):
+        return answer
+    return Verdict(Outcome(answer), "", "spider.classify", "spider")

@@ -1,0 +1,102 @@
+"""Tells an outage of the target, or a change of the site, from cells being blocked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy_cells.domain.events import (
+    OutageEnded,
+    OutageSuspected,
+    SiteChangeSuspected,
+)
+from scrapy_cells.domain.outcome import Outcome
+
+if TYPE_CHECKING:
+    from scrapy_cells.domain.events import CellEvent
+
+_WINDOW = 60.0
+"""Seconds that a report counts."""
+
+_SHARE = 0.5
+_LEAST = 3
+"""Cells that must fail at least, so that a small crawl is not taken for the site."""
+
+
+_STREAK = 2
+"""Failures in a row, without a fine answer between, that make a cell fail."""
+
+
+class _Report:
+    """What a cell said last."""
+
+    __slots__ = ("at", "broken", "failed")
+
+    def __init__(self) -> None:
+        self.at = float("-inf")
+        self.failed = 0
+        self.broken = 0
+
+
+class OutageGuard:
+    """Watches all cells for what no single cell can know.
+
+    While :attr:`suspended`, no cell may give up sessions: the fault is not theirs. The
+    same mistake is guarded against by Envoy's panic threshold.
+    """
+
+    def __init__(self) -> None:
+        self._reports: dict[str, _Report] = {}
+        self._outage_since: float | None = None
+        self._change_since: float | None = None
+        self._recovered = False
+
+    @property
+    def suspended(self) -> bool:
+        return self._outage_since is not None or self._change_since is not None
+
+    @property
+    def in_outage(self) -> bool:
+        return self._outage_since is not None
+
+    def note(self, cell: str, outcome: Outcome, now: float) -> None:
+        """Hear of an outcome."""
+        report = self._reports.get(cell)
+        if report is None:
+            report = self._reports[cell] = _Report()
+        report.at = now
+        if outcome is Outcome.OK:
+            self._recovered = self._recovered or report.failed >= _STREAK
+            report.failed = report.broken = 0
+        elif outcome.is_outage:
+            report.failed += 1
+        elif outcome is Outcome.PARSE_FAILURE:
+            report.broken += 1
+
+    def check(self, now: float) -> list[CellEvent]:
+        """Look at all reports; return what changed."""
+        since = now - _WINDOW
+        reporting = [r for r in self._reports.values() if r.at > since]
+        failing = sum(report.failed >= _STREAK for report in reporting)
+        broken = sum(report.broken >= _STREAK for report in reporting)
+        events: list[CellEvent] = []
+        recovered, self._recovered = self._recovered, False
+        if self._outage_since is None:
+            if _most(failing, len(reporting)):
+                self._outage_since = now
+                events.append(OutageSuspected("", now, failing, len(reporting)))
+        elif recovered or not reporting:
+            events.append(OutageEnded("", now, now - self._outage_since))
+            self._outage_since = None
+            for report in self._reports.values():
+                report.failed = 0
+        if self._change_since is None:
+            if _most(broken, len(reporting)):
+                self._change_since = now
+                events.append(SiteChangeSuspected("", now, broken, len(reporting)))
+        elif not _most(broken, len(reporting)):
+            self._change_since = None
+        return events
+
+
+def _most(cells: int, reporting: int) -> bool:
+    return cells >= _LEAST and cells >= _SHARE * reporting
