@@ -117,7 +117,9 @@ def close_on_open_is_honoured() -> bool:
     return tuple(version_info[:2]) >= (2, 18)
 
 
-async def download_through(handler: Any, request: Request, crawler: Crawler) -> Response:
+async def download_through(
+    handler: Any, request: Request, crawler: Crawler
+) -> Response:
     """Download with *handler*, of the present interface or the one before 2.14."""
     if "spider" in inspect.signature(handler.download_request).parameters:
         result = handler.download_request(request, crawler.spider)

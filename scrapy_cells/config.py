@@ -77,7 +77,10 @@ class CellsConfig(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
     )
 
     enabled: Flag = True
@@ -118,9 +121,7 @@ class CellsConfig(BaseModel):
     expect_items: Flag = False
     holes: str = ""
     max_wait: NotNegative = 600.0
-    item_fields: Annotated[
-        tuple[ItemField, ...], BeforeValidator(reading.texts)
-    ] = ()
+    item_fields: Annotated[tuple[ItemField, ...], BeforeValidator(reading.texts)] = ()
     overrides: Table = Field(default_factory=dict)
 
     @classmethod
@@ -363,7 +364,9 @@ class CellsConfig(BaseModel):
             if cell not in known:
                 near = difflib.get_close_matches(cell, list(cells)[:5000], n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                problems.append(f"{where}: no such cell{hint}; {_cells_in_words(cells)}")
+                problems.append(
+                    f"{where}: no such cell{hint}; {_cells_in_words(cells)}"
+                )
             elif not isinstance(own, Mapping):
                 problems.append(f"{where}={own!r}: must be a dictionary of options")
             else:
@@ -462,5 +465,3 @@ def _cells_in_words(cells: Sequence[str]) -> str:
     if len(cells) <= 3:
         return f"there are {', '.join(cells)}"
     return f"there are {len(cells)}: {cells[0]}, {cells[1]} ... {cells[-1]}"
-
-

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from scrapy_cells.domain.cell import Cell
     from scrapy_cells.domain.permit import Permit
 
-PARENT: ContextVar[dict[str, Any] | None] = ContextVar("scrapy_cells_parent", default=None)
+PARENT: ContextVar[dict[str, Any] | None] = ContextVar(
+    "scrapy_cells_parent", default=None
+)
 """Routing meta of the page whose callback or items are being worked on."""
 
 AVOID_CELLS = "_cells_avoid_cells"
@@ -69,7 +71,9 @@ class BypassGate:
         now = runtime.clock.now()
         not_before = request.meta.pop(NOT_BEFORE, 0.0)
         closed_until = max(cell.closed_until(now), not_before)
-        if closed_until - now > max(cell.options.timeout, runtime.config.retry_max_delay):
+        if closed_until - now > max(
+            cell.options.timeout, runtime.config.retry_max_delay
+        ):
             raise CellUnavailable(
                 cell.id, f"closed for another {closed_until - now:.0f} s"
             )

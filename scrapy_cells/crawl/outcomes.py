@@ -57,7 +57,9 @@ class Judge:
         self._retry = DelayedRetry(runtime)
         self._warned_classify = False
 
-    async def response(self, request: Request, response: Response) -> Request | Response:
+    async def response(
+        self, request: Request, response: Response
+    ) -> Request | Response:
         """Judge an answer that came over the wire.
 
         :return: the response to go on with, or a request to try again later
@@ -87,7 +89,9 @@ class Judge:
         runtime.settle(permit, verdict.outcome)
         if verdict.outcome.is_failure:
             runtime.journal.verdict(request, permit, verdict, None)
-        return self._retry.after_exception(request, permit, verdict, exception, free=free)
+        return self._retry.after_exception(
+            request, permit, verdict, exception, free=free
+        )
 
     def classify(self, request: Request, response: Response) -> Verdict:
         """Ask the spider's ``classify`` first, then the rules."""

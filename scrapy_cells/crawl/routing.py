@@ -45,7 +45,9 @@ class Routing:
             meta["cell"] = cell = self._router.route(key)
         return cell if cell in self._running else None
 
-    def route_follow_up(self, request: Request, parent: Mapping[str, Any]) -> str | None:
+    def route_follow_up(
+        self, request: Request, parent: Mapping[str, Any]
+    ) -> str | None:
         """Route a request that a callback made.
 
         It keeps its parent's cell, key and session unless it has a key, or a cell, of
@@ -92,7 +94,9 @@ class Routing:
             )
 
 
-def strip_private(meta: dict[str, Any], parent: Mapping[str, Any] | None = None) -> None:
+def strip_private(
+    meta: dict[str, Any], parent: Mapping[str, Any] | None = None
+) -> None:
     """Remove what belongs to another request of which *meta* is a copy.
 
     :param parent: the meta that it may be a copy of; ``retry_times`` goes only when it

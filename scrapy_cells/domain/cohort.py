@@ -13,6 +13,9 @@ from scrapy_cells.domain.router import hash64
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+_MASK = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -230,5 +233,17 @@ class Cohort:
 
 @lru_cache(maxsize=65536)
 def _preference(key: str, count: int) -> tuple[int, ...]:
-    weights = [(hash64(f"{index}\n{key}"), index) for index in range(count)]
+    start = hash64(key)
+    weights = [(_mixed(start + index * _STEP), index) for index in range(count)]
     return tuple(index for _, index in sorted(weights))
+
+
+def _mixed(number: int) -> int:
+    """Return 64 bits that look unrelated for neighbours: the finisher of SplitMix64.
+
+    Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
+    """
+    number &= _MASK
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & _MASK
+    return number ^ (number >> 31)

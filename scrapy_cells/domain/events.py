@@ -69,7 +69,9 @@ class CellClosed(CellEvent):
     def describe(self) -> str:
         return (
             f"cell {self.cell} closed after {_duration(self.seconds)}; its rate rises"
-            f" from {self.factor:.0%} to 100% in {_duration(self.ramp)}".replace("%", " %")
+            f" from {self.factor:.0%} to 100% in {_duration(self.ramp)}".replace(
+                "%", " %"
+            )
         )
 
 
@@ -103,9 +105,7 @@ class SessionReplaced(CellEvent):
     retired: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        return (
-            f"cell {self.cell} replaced session {self.session} by {self.new}: {self.why}"
-        )
+        return f"cell {self.cell} replaced session {self.session} by {self.new}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
