@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -25,7 +26,7 @@ except ImportError:  # Scrapy < 2.15 raised Twisted's own
     )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from scrapy.core.downloader import Downloader
     from scrapy.core.engine import ExecutionEngine
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DownloadTimeoutError",
     "close_on_open_is_honoured",
-    "download_through",
+    "download_function",
     "engine_is_quiet",
     "give_slot",
     "is_closing",
@@ -117,22 +118,28 @@ def close_on_open_is_honoured() -> bool:
     return tuple(version_info[:2]) >= (2, 18)
 
 
-async def download_through(
-    handler: Any, request: Request, crawler: Crawler
-) -> Response:
-    """Download with *handler*, of the present interface or the one before 2.14."""
-    if "spider" in inspect.signature(handler.download_request).parameters:
-        result = handler.download_request(request, crawler.spider)
-    else:
-        result = handler.download_request(request)
-    if isinstance(result, Deferred):
-        result = maybe_deferred_to_future(result)
-    response: Response = await result
-    return response
+def download_function(
+    handler: Any, crawler: Crawler
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return how to download with *handler*, of the present interface or before 2.14."""
+    if inspect.iscoroutinefunction(handler.download_request):
+        function: Callable[[Request], Awaitable[Response]] = handler.download_request
+        return function
+    takes_spider = "spider" in inspect.signature(handler.download_request).parameters
+
+    def download(request: Request) -> Awaitable[Response]:
+        spider = (crawler.spider,) if takes_spider else ()
+        result = handler.download_request(request, *spider)
+        if isinstance(result, Deferred):
+            result = maybe_deferred_to_future(result)
+        awaitable: Awaitable[Response] = result
+        return awaitable
+
+    return download
 
 
 def keep_sessions_apart(
-    handler: Any, session_of_request: Callable[[], str]
+    handler: Any, trip_of_request: Callable[[], Trip]
 ) -> SessionPools | None:
     """Give Scrapy's HTTP/1.1 handler one connection pool a session.
 
@@ -142,9 +149,20 @@ def keep_sessions_apart(
     """
     if not isinstance(handler, HTTP11DownloadHandler):
         return None
-    pools = SessionPools(handler._pool, session_of_request)
+    pools = SessionPools(handler._pool, trip_of_request)
     handler._pool = pools  # type: ignore[assignment]
     return pools
+
+
+@dataclass(slots=True)
+class Trip:
+    """One request on its way through a download handler.
+
+    :ivar reused: whether it got a connection that had served before
+    """
+
+    session: str = ""
+    reused: bool = False
 
 
 class SessionPools:
@@ -154,10 +172,10 @@ class SessionPools:
     """
 
     def __init__(
-        self, default: HTTPConnectionPool, session_of_request: Callable[[], str]
+        self, default: HTTPConnectionPool, trip_of_request: Callable[[], Trip]
     ) -> None:
         self._default = default
-        self._session_of_request = session_of_request
+        self._trip_of_request = trip_of_request
         self._pools: dict[str, HTTPConnectionPool] = {}
 
     @property
@@ -166,11 +184,14 @@ class SessionPools:
         return bool(self._default.persistent)
 
     def getConnection(self, key: Any, endpoint: Any) -> Deferred[Any]:  # noqa: N802
-        session = self._session_of_request()
-        pool = self._pools.get(session) if session else self._default
+        trip = self._trip_of_request()
+        pool = self._pools.get(trip.session) if trip.session else self._default
         if pool is None:
-            pool = self._pools[session] = self._new_pool()
-        return pool.getConnection(key, _with_ipv6(key, endpoint))
+            pool = self._pools[trip.session] = self._new_pool()
+        connection = pool.getConnection(key, _with_ipv6(key, endpoint))
+        # one from the pool is there at once, a new one never is
+        trip.reused = bool(connection.called)
+        return connection
 
     def close_session(self, session: str) -> None:
         """Close the idle connections of a session that will not be used again."""
@@ -188,6 +209,8 @@ class SessionPools:
     def _new_pool(self) -> HTTPConnectionPool:
         pool = HTTPConnectionPool(self._default._reactor, persistent=self.persistent)
         pool.maxPersistentPerHost = self._default.maxPersistentPerHost
+        # a second try on a new connection is ours to make: it has to cost a token
+        pool.retryAutomatically = False
         pool._factory = self._default._factory
         return pool
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 _GRACE = 0.5
 """Seconds after a request's timeout: a handler with a deadline of its own ends first."""
 
-_session: ContextVar[str] = ContextVar("scrapy_cells_session", default="")
+_trip: ContextVar[compat.Trip] = ContextVar("scrapy_cells_trip")
+
+REUSED = "_cells_reused"
+"""Meta key: the request failed on a connection that had been idle before."""
 
 
 class CellDownloadHandler:
@@ -39,11 +42,11 @@ class CellDownloadHandler:
     scheme = ""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
         runtime = runtime_of(crawler)
         cls = fallback_handler(crawler, self.scheme)
         self._inner: Any = build_from_crawler(cls, crawler)
-        self._pools = compat.keep_sessions_apart(self._inner, _session.get)
+        self._download = compat.download_function(self._inner, crawler)
+        self._pools = compat.keep_sessions_apart(self._inner, _trip.get)
         if self._pools is not None:
             runtime.retired_sessions.append(self._pools.close_session)
         # Scrapy's HTTP/1.1 handler ends every request at its timeout, others only
@@ -58,19 +61,18 @@ class CellDownloadHandler:
         return cls(crawler)
 
     async def download_request(self, request: Request) -> Response:
-        token = _session.set(str(request.meta.get("cell_session", "")))
+        trip = compat.Trip(str(request.meta.get("cell_session", "")))
+        _trip.set(trip)
         try:
             if not self._deadline:
-                return await compat.download_through(
-                    self._inner, request, self._crawler
-                )
+                return await self._download(request)
             timeout = float(request.meta.get("download_timeout") or 180.0)
             async with _deadline(request, timeout + _GRACE):
-                return await compat.download_through(
-                    self._inner, request, self._crawler
-                )
-        finally:
-            _session.reset(token)
+                return await self._download(request)
+        except Exception:
+            if trip.reused:
+                request.meta[REUSED] = True
+            raise
 
     async def close(self) -> None:
         result = self._inner.close() if hasattr(self._inner, "close") else None

@@ -8,10 +8,12 @@ from weakref import WeakKeyDictionary
 
 from scrapy_cells.crawl.retry import DelayedRetry
 from scrapy_cells.crawl.runtime import runtime_of
-from scrapy_cells.detection import Detector, RepeatedBody
+from scrapy_cells.crawl.handler import REUSED
+from scrapy_cells.crawl.repeats import Repeats
+from scrapy_cells.detection import Detector
 from scrapy_cells.domain.outcome import Outcome, Verdict
 from scrapy_cells.domain.retry import parse_retry_after
-from scrapy_cells.errors import CellBlocked
+from scrapy_cells.errors import CellBlocked, CellsConfigError
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from typing_extensions import Self
 
+    from scrapy_cells.config import CellsConfig
     from scrapy_cells.crawl.runtime import Runtime
     from scrapy_cells.domain.permit import Permit
 
@@ -52,8 +55,8 @@ class Judge:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._detector = Detector.from_config(runtime.config)
-        self._repeated = RepeatedBody()
+        self._detector = build_detector(runtime.config)
+        self._repeats = Repeats()
         self._retry = DelayedRetry(runtime)
         self._warned_classify = False
 
@@ -85,6 +88,10 @@ class Judge:
             return None
         proxied = permit.session.draw.proxy is not None
         verdict = self._detector.classify_exception(exception, request, proxied=proxied)
+        if request.meta.pop(REUSED, False) and verdict.outcome is Outcome.CONNECTION:
+            if retry := self._retry.on_new_connection(request, permit):
+                runtime.settle(permit, Outcome.NEUTRAL)
+                return retry
         free = permit.is_probe
         runtime.settle(permit, verdict.outcome)
         if verdict.outcome.is_failure:
@@ -133,20 +140,12 @@ class Judge:
         if response.status in self._retry.http_codes:
             runtime.settle(permit, verdict.outcome)
             return self._retry.after_status(request, permit, response) or response
-        if self._is_repeated(request, response, permit):
+        if not permit.bypass and self._repeats.note(permit.cell, request, response):
             soft = Verdict(Outcome.SOFT_BLOCK, "", "repeated_body", "body")
             return self._failed(request, response, permit, soft)
         if verdict.outcome is Outcome.NEUTRAL or not 200 <= response.status < 300:
             runtime.settle(permit, verdict.outcome)
         return response  # settled after the callback
-
-    def _is_repeated(
-        self, request: Request, response: Response, permit: Permit
-    ) -> bool:
-        key = request.meta.get("cell_key")
-        if permit.bypass or key is None or response.status != 200:
-            return False
-        return self._repeated.note(permit.cell, key, response)
 
     def _failed(
         self, request: Request, response: Response, permit: Permit, verdict: Verdict
@@ -195,6 +194,20 @@ class OutcomeMiddleware:
         self, request: Request, exception: Exception
     ) -> Request | None:
         return self._judge.failure(request, exception)
+
+
+def build_detector(config: CellsConfig) -> Detector:
+    """Build the rules that the settings ask for.
+
+    :raises CellsConfigError: naming what in ``CELLS_DETECTION`` or
+        ``CELLS_OK_SELECTOR`` cannot be used
+    """
+    try:
+        return Detector.from_setting(config.detection, config.ok_selector or None)
+    except ValueError as error:
+        raise CellsConfigError(
+            [f"CELLS_DETECTION, CELLS_OK_SELECTOR: {error}"]
+        ) from error
 
 
 def as_verdict(answer: Any) -> Verdict | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_TRIED_AFRESH = "_cells_tried_afresh"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _SAME_SESSION = frozenset({Outcome.SERVER_ERROR, Outcome.RATE_LIMITED, Outcome.EMPTY})
 """Outcomes that say nothing against the session: the retry keeps it."""
@@ -124,6 +125,26 @@ class DelayedRetry:
             reason=global_object_name(type(exception)),
             free=free,
         )
+
+    def on_new_connection(self, request: Request, permit: Permit) -> Request | None:
+        """Try once more, at once, what failed on a connection that had been idle.
+
+        Whoever kept it open closed it just then: that speaks against nobody.
+        """
+        meta = request.meta
+        if (
+            not self._enabled
+            or request.method not in _SAFE_METHODS
+            or meta.get("dont_retry")
+            or meta.get(_TRIED_AFRESH)
+        ):
+            return None
+        retry = request.copy()
+        retry.dont_filter = True
+        retry.meta[_TRIED_AFRESH] = True
+        retry.meta.setdefault("retry_times", 0)
+        retry.meta["cell_session"] = permit.session.id
+        return retry
 
     def _again(
         self,

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 PERMIT = "_cells_permit"
 """Meta key: id of the permit a request goes out with; means nothing to a later run."""
 
+_OUTAGE_PROBE = 10.0
+"""Seconds between two looks of one cell whether an outage is over."""
+
 _runtimes: WeakKeyDictionary[Crawler, Runtime] = WeakKeyDictionary()
 
 
@@ -82,6 +85,7 @@ class Runtime:
         self.retired_sessions: list[Callable[[str], None]] = []
         self._cells: dict[str, Cell] = {}
         self._rng = random.Random()
+        self._outage_probe_at = 0.0
         self._wake_at = math.inf
         self._wake_call: CallLaterResult | None = None
 
@@ -191,7 +195,9 @@ class Runtime:
         for event in events:
             self.journal.publish(event)
         if suspended:
-            self._probe_for_all(now)
+            if now >= self._outage_probe_at:
+                self._outage_probe_at = now + _OUTAGE_PROBE
+                self._probe_for_all(now)
         elif was:
             for cell in list(self._cells.values()):
                 cell.probe_early(now)

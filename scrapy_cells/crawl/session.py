@@ -57,6 +57,8 @@ class SessionMiddleware:
         cell = runtime.cell(permit.cell)
         timeout = float(request.meta.get("download_timeout") or cell.options.timeout)
         cell.mark_sent(permit, runtime.clock.now(), timeout)
+        if "retry_times" not in request.meta:
+            cell.retry_budget.first_attempt()
 
     async def process_response(
         self, request: Request, response: Response

@@ -69,6 +69,7 @@ class Breaker:
         self._failures: deque[float] = deque(maxlen=self.threshold)
         self._probe_out = False
         self._lease_until = 0.0
+        self._early_until: float | None = None
         self._closed_at = -math.inf
 
     @property
@@ -141,16 +142,20 @@ class Breaker:
         self._enter(BreakerState.OPEN)
         self.until = max(until, now)
         self.opened_at = now
+        self._early_until = None
 
     def force_close(self, now: float) -> None:
         """Close the breaker, whatever happened."""
         self._close(now)
 
     def probe_early(self, now: float) -> bool:
-        """Let an open breaker send its probe now."""
+        """Let an open breaker send its probe now.
+
+        If that fails, it was nobody's turn: the breaker opens for as long as before.
+        """
         if self.state is not BreakerState.OPEN or self.until <= now:
             return False
-        self.until = now
+        self._early_until, self.until = self.until, now
         return True
 
     def _settle_probe(self, ok: bool | None, now: float) -> Transition | None:
@@ -161,8 +166,13 @@ class Breaker:
         if ok:
             self._close(now)
             return Transition.CLOSED
-        self.level += 1
-        self._open(now)
+        early, self._early_until = self._early_until, None
+        if early is not None and early > now:
+            self._enter(BreakerState.OPEN)
+            self.until = early
+        else:
+            self.level += 1
+            self._open(now)
         return Transition.PROBE_FAILED
 
     def _open(self, now: float) -> None:
@@ -176,6 +186,7 @@ class Breaker:
     def _close(self, now: float) -> None:
         self._enter(BreakerState.CLOSED)
         self._closed_at = now
+        self._early_until = None
 
     def _enter(self, state: BreakerState) -> None:
         self.state = state

@@ -70,13 +70,14 @@ class TokenBucket:
 
     def refund(self) -> None:
         """Give back the token of a request that was never sent."""
-        self.tokens = min(self.burst, self.tokens + 1.0)
+        paced = not self._pacing.done(self._updated)
+        self.tokens = min(1.0 if paced else self.burst, self.tokens + 1.0)
 
     def set_rate(self, rate: float, burst: float, now: float) -> None:
         """Change the budget; what was due until now is issued at the old rate."""
+        rate, burst = not_negative("rate", rate), _checked_burst(burst)
         self._refill(now)
-        self.rate = not_negative("rate", rate)
-        self.burst = _checked_burst(burst)
+        self.rate, self.burst = rate, burst
         self.tokens = min(self.tokens, self.burst)
 
     def cut(self, now: float) -> None:

@@ -187,7 +187,6 @@ class Cell:
         permit.lease_until = now + timeout + _MARGIN
         self._on_wire += 1
         self.requests_sent += 1
-        self.retry_budget.first_attempt()
         if permit.is_probe and permit.epoch == self.breaker.epoch:
             self.breaker.extend_lease(permit.lease_until)
 

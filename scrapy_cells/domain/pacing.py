@@ -54,13 +54,9 @@ class Pacing:
         return factor
 
     def done(self, now: float) -> bool:
-        """Tell whether the full pace is reached; forgets what is over."""
-        if self._warm_at is None and self._ramp_from is None:
-            return True
-        if self.factor(now) < 1.0:
-            return False
-        self.reset()
-        return True
+        """Tell whether the full pace is reached."""
+        # nothing is forgotten here: the bucket may still have to account for the past
+        return self.factor(now) >= 1.0
 
     def steps(self, start: float, end: float) -> Iterator[tuple[float, float, float]]:
         """Cut an interval where the factor jumps.

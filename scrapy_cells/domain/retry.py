@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WEEK = 7 * 86400.0
-_SECONDS = re.compile(r"\d+(?:\.\d*)?")
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]*)?")
 
 
 def backoff(
@@ -25,7 +25,7 @@ def backoff(
     rng: random.Random,
     retry_after: float | None = None,
 ) -> float:
-    """Return the seconds to wait before the next try: full jitter, then the floor.
+    """Return the seconds to wait before the next try: full jitter above a floor.
 
     ``random(0, min(max_delay, base * 2 ** attempt))``, after "Exponential Backoff And
     Jitter", AWS Architecture Blog, 2015.
@@ -35,7 +35,7 @@ def backoff(
     """
     # beyond 60 doublings the maximum rules, and the power would only overflow
     delay = rng.uniform(0.0, min(max_delay, base * 2.0 ** min(attempt, 60)))
-    return delay if retry_after is None else delay + retry_after
+    return delay if retry_after is None else max(delay, retry_after)
 
 
 def parse_retry_after(

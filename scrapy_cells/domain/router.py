@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _PERSON = b"scrapy-cells"
-_GROWTH = 2862933555777941757
-_MASK = (1 << 64) - 1
-_CEILING = float(1 << 31)
 
 
 class Router(Protocol):
@@ -52,11 +49,12 @@ def jump_hash(key: int, buckets: int) -> int:
     Jump consistent hash: Lamping and Veach, "A Fast, Minimal Memory, Consistent Hash
     Algorithm", 2014.
     """
+    # the paper's numbers stand here as literals: a global costs a look-up a round
     found, following = -1, 0
     while following < buckets:
         found = following
-        key = (key * _GROWTH + 1) & _MASK
-        following = int((found + 1) * (_CEILING / ((key >> 33) + 1)))
+        key = (key * 2862933555777941757 + 1) & 0xFFFFFFFFFFFFFFFF
+        following = int((found + 1) * (2147483648.0 / ((key >> 33) + 1)))
     return found
 
 
@@ -99,10 +97,12 @@ class SubtreeRouter:
     """Keeps the keys of one part of the site together.
 
     :param count: cells
-    :param depth: how many segments of the URL's path name the part
+    :param depth: how many segments of the URL's path name the part, at least 1
     """
 
     def __init__(self, count: int, depth: int = 1) -> None:
+        if depth < 1:
+            raise ValueError(f"depth={depth!r}: must be at least 1")
         self._hash = HashRouter(count)
         self.depth = depth
 
@@ -111,7 +111,11 @@ class SubtreeRouter:
         return self._hash.cells
 
     def route(self, key: str) -> str:
-        parts = urlsplit(normalise_key(key))
+        key = normalise_key(key)
+        try:
+            parts = urlsplit(key)
+        except ValueError:  # no URL: "http://[x" has half an IPv6 address
+            return self._hash.route(key)
         segments = [segment for segment in parts.path.split("/") if segment]
         return self._hash.route("/".join([parts.netloc, *segments[: self.depth]]))
 
@@ -164,7 +168,7 @@ def _catalog_rows(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
         if text.startswith("{"):
             yield number, *_json_row(number, text)
             continue
-        row = [field.strip() for field in next(csv.reader([text]))]
+        row = _csv_row(number, text)
         if number == 1 and [field.lower() for field in row[:2]] == ["key", "cell"]:
             continue
         if not 2 <= len(row) <= 3:
@@ -172,11 +176,21 @@ def _catalog_rows(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
         yield number, row[0], row[1]
 
 
+def _csv_row(number: int, text: str) -> list[str]:
+    try:
+        return [field.strip() for field in next(csv.reader([text]))]
+    except csv.Error as error:
+        raise ValueError(f"line {number}: {error}") from error
+
+
 def _json_row(number: int, text: str) -> tuple[str, str]:
     try:
         row: Any = json.loads(text)
-        return str(row["key"]), str(row["cell"])
-    except (KeyError, TypeError, ValueError) as error:
+        key, cell = row["key"], row["cell"]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"line {number}: must be a JSON object with key and cell ({error})"
         ) from error
+    if not {type(key), type(cell)} <= {str, int}:
+        raise ValueError(f"line {number}: key and cell must be text or whole numbers")
+    return str(key), str(cell)

@@ -1,0 +1,1 @@
+"""A price monitor in cells, and the hostile shop it watches."""
