@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
 
 from scrapy_cells.config import CellsConfig
 from scrapy_cells.crawl import checks
 from scrapy_cells.crawl.handler import HANDLERS, CellDownloadHandler
+from scrapy_cells.crawl.robots import CellRobotsTxtMiddleware
 from scrapy_cells.errors import CellsConfigError
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Addon:
         settings.set_in_component_priority_dict(
             "DOWNLOADER_MIDDLEWARES", RetryMiddleware, None
         )
+        self._replace_robots_txt(settings)
         self._wrap_handlers(settings)
         if settings.getpriority("CONCURRENT_REQUESTS") == 0:
             cells = len(config.running_cells(tuple(config.build_router().cells)))
@@ -60,6 +63,15 @@ class Addon:
             raise CellsConfigError(problems)
         if settings.getpriority(name) == 0:
             settings.set(name, load_object(checks.QUEUE), "addon")
+
+    def _replace_robots_txt(self, settings: BaseSettings) -> None:
+        """Put our robots.txt middleware where Scrapy's stands, unless that was moved."""
+        name = "DOWNLOADER_MIDDLEWARES"
+        if not any(load_object(c) is RobotsTxtMiddleware for c in settings[name]):
+            settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)
+            settings.setdefault_in_component_priority_dict(
+                name, CellRobotsTxtMiddleware, 100
+            )
 
     def _wrap_handlers(self, settings: BaseSettings) -> None:
         name = "DOWNLOAD_HANDLERS"

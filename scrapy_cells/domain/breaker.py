@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import random
 
 _JITTER = 0.10
-"""Share by which cooldowns differ, so that cells blocked at one time do not all probe at
-one instant."""
+"""Share by which cooldowns differ, so that cells blocked at one time do not all probe
+at one instant."""
 
 _FORGIVEN_AFTER = 4.0
 """Cooldowns without a trip after which the level is forgiven."""
@@ -85,7 +85,7 @@ class Breaker:
             return max(now, self.until)
         return max(now, self._lease_until) if self._probe_out else now
 
-    def admit(self, now: float, lease: float) -> bool:
+    def admit(self, now: float, lease: float) -> bool:  # noqa: ARG002 - as elsewhere
         """Let one request out; only call when :meth:`ready_at` is not in the future.
 
         :param lease: epoch seconds when a probe that was lost gives way to the next

@@ -46,7 +46,7 @@ class Pacing:
         factor = 1.0
         if self._warm_at is not None and now < self._warm_at:
             factor = self.floor
-        if self._ramp_from is not None:
+        if self._ramp_from is not None and self.ramp > 0:
             passed = now - self._ramp_from
             if passed < self.ramp:
                 risen = max(0.0, passed) / self.ramp

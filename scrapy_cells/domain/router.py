@@ -44,7 +44,7 @@ def hash64(key: str) -> int:
 
 
 def jump_hash(key: int, buckets: int) -> int:
-    """Return a bucket in [0, buckets): growing by one moves 1/(buckets + 1) of the keys.
+    """Return a bucket in [0, buckets); growing by one moves 1/(buckets + 1) of all.
 
     Jump consistent hash: Lamping and Veach, "A Fast, Minimal Memory, Consistent Hash
     Algorithm", 2014.
@@ -149,10 +149,10 @@ def read_catalog(lines: Iterable[str]) -> dict[str, str]:
     :raises ValueError: naming the first line that is wrong
     """
     mapping: dict[str, str] = {}
-    for number, key, cell in _catalog_rows(lines):
+    for number, raw_key, cell in _catalog_rows(lines):
+        key = normalise_key(raw_key)
         if not key or not cell:
             raise ValueError(f"line {number}: needs a key and a cell")
-        key = normalise_key(key)
         if mapping.setdefault(key, cell) != cell:
             raise ValueError(
                 f"line {number}: key {key!r} stands in cell {mapping[key]!r} already"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -79,6 +80,13 @@ def test_no_length_is_no_pacing(start):
     assert pacing.factor(NOW) == 1.0
 
 
+def test_ramp_of_nothing_has_no_past_either():
+    """With no ramp, a clock that is behind the closing of the breaker does no harm."""
+    pacing = Pacing(0.25, 0, 0)
+    pacing.start_ramp(NOW)
+    assert pacing.factor(NOW - 10) == 1.0
+
+
 def test_asking_does_not_forget():
     """Asking whether it is done leaves the past as it was, for who accounts later."""
     pacing = Pacing(0.25, 300, 300)
@@ -130,7 +138,7 @@ def test_pieces_cover_the_interval_at_no_more_than_its_factor(
     start, end = sorted((one, other))
     pieces = list(pacing.steps(start, end))
     assert (pieces[0][0], pieces[-1][1]) == (start, end)
-    assert all(left[1] == right[0] for left, right in zip(pieces, pieces[1:]))  # noqa: B905, RUF007
+    assert all(left[1] == right[0] for left, right in pairwise(pieces))
     assert all(factor == pacing.factor(begin) for begin, _, factor in pieces)
 
 
