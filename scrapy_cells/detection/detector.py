@@ -12,6 +12,7 @@ from scrapy.utils.misc import load_object
 from scrapy_cells.detection.failures import RULE_NAMES, classify_exception
 from scrapy_cells.detection.page import Page
 from scrapy_cells.detection.rule import Rule, Stage
+from scrapy_cells.detection.shortlist import Shortlist
 from scrapy_cells.detection.vendors import BUILT_IN
 from scrapy_cells.domain.outcome import Outcome, Verdict
 
@@ -59,6 +60,7 @@ class Detector:
             (rule for rule in everything if not self._is_off(rule)),
             key=lambda rule: rule.stage,
         )
+        self._shortlist = Shortlist(self._rules)
         self._ok_path = _xpath(ok_selector) if ok_selector else None
         self._broken: set[str] = set()
         self._flags: dict[str, int] = {}
@@ -90,7 +92,7 @@ class Detector:
     def classify(self, request: Request, response: Response) -> Verdict:
         """Say what *response* is."""
         page = Page(request, response)
-        for rule in self._rules:
+        for rule in self._shortlist.of(page):
             if rule.stage in _BODY_STAGES and not self._reads(page, rule.stage):
                 continue
             verdict = self._ask(rule, page)

@@ -9,6 +9,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from scrapy_cells.detection.shortlist import (
+    JSON,
+    LANDED,
+    names,
+    needing,
+    needs_of,
+    statuses,
+    words,
+)
 from scrapy_cells.domain.outcome import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -112,7 +121,10 @@ def any_of(*conditions: Condition) -> Condition:
                 return place
         return ""
 
-    return test
+    needs = [needs_of(condition) for condition in conditions]
+    if None in needs:
+        return test
+    return needing(test, {word for each in needs for word in each or ()})
 
 
 def unless(condition: Condition) -> Condition:
@@ -128,26 +140,34 @@ def header(name: str, *values: str) -> Condition:
             return ""
         return f"header {name}"
 
-    return test
+    return needing(test, names([name]))
 
 
-def header_has(name: str, *words: str) -> Condition:
+def header_has(name: str, *parts: str) -> Condition:
     def test(page: Page) -> str:
         value = page.header(name)
-        return f"header {name}" if any(word in value for word in words) else ""
+        return f"header {name}" if any(part in value for part in parts) else ""
 
-    return test
+    return needing(test, names([name]))
 
 
 def status(*codes: int) -> Condition:
     wanted = frozenset(codes)
-    return lambda page: f"status {page.status}" if page.status in wanted else ""
+    return needing(
+        lambda page: f"status {page.status}" if page.status in wanted else "",
+        statuses(codes),
+    )
 
 
 def landed(pattern: str) -> Condition:
     """The landed ``host/path?query`` (lower case) holds *pattern*."""
     search = re.compile(pattern).search
-    return lambda page: "address" if search(page.landed) else ""
+
+    def test(page: Page) -> str:
+        return "address" if search(page.landed) else ""
+
+    test.landed = pattern  # type: ignore[attr-defined]
+    return needing(test, LANDED)
 
 
 def json_keys(*keys: str) -> Condition:
@@ -155,7 +175,7 @@ def json_keys(*keys: str) -> Condition:
         found = page.json
         return "json" if isinstance(found, dict) and found.keys() >= {*keys} else ""
 
-    return test
+    return needing(test, JSON)
 
 
 def json_value(key: str, pattern: str) -> Condition:
@@ -166,7 +186,7 @@ def json_value(key: str, pattern: str) -> Condition:
         value = found.get(key) if isinstance(found, dict) else None
         return "json" if value is not None and search(str(value)[:4096]) else ""
 
-    return test
+    return needing(test, JSON)
 
 
 def body_is(pattern: str) -> Condition:
@@ -181,72 +201,74 @@ def body_is(pattern: str) -> Condition:
 
 def title(*titles: str) -> Condition:
     wanted = frozenset(titles)
-    return lambda page: "title" if page.title in wanted else ""
+    return needing(lambda page: "title" if page.title in wanted else "", words(titles))
 
 
-def title_has(*words: str) -> Condition:
+def title_has(*parts: str) -> Condition:
     def test(page: Page) -> str:
-        return "title" if any(word in page.title for word in words) else ""
+        return "title" if any(part in page.title for part in parts) else ""
 
-    return test
+    return needing(test, words(parts))
 
 
 def runs(name: str, pattern: str = "") -> Condition:
     """An inline script executes *name* (in the form of *pattern*, if given)."""
     compiled = re.compile(pattern.encode()) if pattern else None
-    return lambda page: "script" if page.runs(name, compiled) else ""
+    return needing(
+        lambda page: "script" if page.runs(name, compiled) else "", names([name])
+    )
 
 
-def loads(*names: str) -> Condition:
+def loads(*parts: str) -> Condition:
     """A script or frame is loaded from an address with one of *names*."""
 
     def test(page: Page) -> str:
         for source in page.sources:
-            if any(name in source for name in names):
+            if any(part in source for part in parts):
                 return "src"
         return ""
 
-    return test
+    return needing(test, names(parts))
 
 
-def submits(*names: str) -> Condition:
+def submits(*parts: str) -> Condition:
     """A form is sent to an address with one of *names*."""
 
     def test(page: Page) -> str:
         for action in page.actions:
-            if any(name in action for name in names):
+            if any(part in action for part in parts):
                 return "action"
         return ""
 
-    return test
+    return needing(test, names(parts))
 
 
-def refreshes(*names: str) -> Condition:
+def refreshes(*parts: str) -> Condition:
     def test(page: Page) -> str:
         target = page.refresh
-        return "refresh" if any(name in target for name in names) else ""
+        return "refresh" if any(part in target for part in parts) else ""
 
-    return test
+    return needing(test, names(parts))
 
 
 def element(attribute: str, *values: str) -> Condition:
     def test(page: Page) -> str:
         return attribute if any(page.has(attribute, each) for each in values) else ""
 
-    return test
+    return needing(test, names(values))
 
 
-def tag(name: str, attribute: str, *words: str) -> Condition:
-    """A tag *name* has one of *words* somewhere in *attribute*."""
+def tag(name: str, attribute: str, *parts: str) -> Condition:
+    """A tag *name* has one of *parts* somewhere in *attribute*."""
 
     def test(page: Page) -> str:
         for each in page.tags.get(name, ()):
             value = each.get(attribute)
-            if value and any(word in value for word in words):
+            if value and any(part in value for part in parts):
                 return f"{name} {attribute}"
         return ""
 
-    return test
+    return needing(test, names(parts))
 
 
 def says(*sentences: str, limit: int = 0) -> Condition:
@@ -257,16 +279,16 @@ def says(*sentences: str, limit: int = 0) -> Condition:
             return "text" if page.says(*sentences, limit=limit) else ""
         return "text" if page.says(*sentences) else ""
 
-    return test
+    return needing(test, words(sentences))
 
 
-def comment(words: str) -> Condition:
-    wanted = words.encode()
+def comment(text: str) -> Condition:
+    wanted = text.encode()
 
     def test(page: Page) -> str:
         return "comment" if any(wanted in each for each in page.comments) else ""
 
-    return test
+    return needing(test, words([text]))
 
 
 def short(limit: int = 0) -> Condition:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
     from rich.table import Table
-    from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import AsyncioLoopingCall
     from twisted.internet.task import LoopingCall
@@ -86,7 +85,7 @@ class LiveView:
         crawler.signals.connect(view.cell_event, signal=cell_event)
         return view
 
-    def spider_opened(self, spider: Spider) -> None:
+    def spider_opened(self) -> None:
         if self._console is None:
             self._call = create_looping_call(self._write_line)
             self._call.start(_PLAIN, now=False)
@@ -102,7 +101,7 @@ class LiveView:
         self._call = create_looping_call(self._redraw)
         self._call.start(_REDRAW, now=False)
 
-    def spider_closed(self, spider: Spider) -> None:
+    def spider_closed(self) -> None:
         if self._call is not None and self._call.running:
             self._call.stop()
         if self._live is not None:

@@ -1,0 +1,128 @@
+"""Which rules a page can match at all, told from the words that stand in it.
+
+Most answers are good and most rules are about words that do not stand in them, so
+rules are first picked by what each needs. A needed word is looked for in the
+raw bytes, in lower case and without regard to where it stands; the rule itself then
+looks only where it acts.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from scrapy_cells.detection.page import Page
+    from scrapy_cells.detection.rule import Rule
+
+_LARGE = 16 * 1024
+"""Bytes from which asking every rule costs less than looking for every word."""
+
+_WORD = re.compile(r"[a-z0-9_]+")
+_FOREIGN = b"\0foreign"
+_JSON = b"\0json"
+_LANDED = b"\0landed"
+
+_Condition = TypeVar("_Condition", bound="Callable[[Page], str]")
+Needs = frozenset[bytes]
+
+
+def needing(condition: _Condition, needs: Iterable[bytes]) -> _Condition:
+    """Say of a condition that it holds only where one of *needs* stands."""
+    condition.needs = frozenset(needs)  # type: ignore[attr-defined]
+    return condition
+
+
+def needs_of(condition: object) -> Needs | None:
+    """Return what a condition needs, ``None`` if that cannot be told."""
+    needs: Needs | None = getattr(condition, "needs", None)
+    return needs
+
+
+def words(texts: Iterable[str]) -> set[bytes]:
+    """Return the longest word of each text: it stands in the raw page in one piece."""
+    found = set()
+    for text in texts:
+        longest = max(_WORD.findall(text.lower()), key=len, default="")
+        found.add(longest.encode() if len(longest) > 2 else _FOREIGN)
+    return found
+
+
+def names(texts: Iterable[str]) -> set[bytes]:
+    """Return names that stand in the raw page as they are."""
+    return {text.lower().encode() for text in texts}
+
+
+def statuses(codes: Iterable[int]) -> set[bytes]:
+    return {b"\0status %d" % code for code in codes}
+
+
+JSON: Needs = frozenset({_JSON})
+LANDED: Needs = frozenset({_LANDED})
+
+
+class Shortlist:
+    """Picks the rules worth asking.
+
+    :param rules: in the order in which they are asked
+    """
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+        self._always: list[int] = []
+        self._by_need: dict[bytes, list[int]] = {}
+        for number, rule in enumerate(rules):
+            needs = _needs_of_rule(rule)
+            if needs is None:
+                self._always.append(number)
+            for need in needs or ():
+                self._by_need.setdefault(need, []).append(number)
+        self._words = [need for need in self._by_need if not need.startswith(b"\0")]
+        self._landed = re.compile(
+            "|".join(
+                f"(?:{condition.landed})"
+                for rule in rules
+                for condition in getattr(rule, "conditions", ())
+                if hasattr(condition, "landed")
+            )
+            or "(?!)"
+        )
+
+    def of(self, page: Page) -> Sequence[Rule]:
+        """Return the rules that can match *page*, in their order."""
+        if len(page.head) > _LARGE:
+            return self._rules
+        text = self._haystack(page)
+        found = [word for word in self._words if word in text]
+        found += statuses([page.status])
+        if page.kind == "json":
+            found.append(_JSON)
+        if not text.isascii():
+            found.append(_FOREIGN)
+        if self._landed.search(page.landed):
+            found.append(_LANDED)
+        numbers = set(self._always)
+        for need in found:
+            numbers.update(self._by_need.get(need, ()))
+        return [self._rules[number] for number in sorted(numbers)]
+
+    def _haystack(self, page: Page) -> bytes:
+        text = page.head.lower()
+        if b"&" in text:
+            text += html.unescape(text.decode("utf-8", "replace")).encode()
+        headers = "\n".join(f"{name}:{value}" for name, value in page.headers.items())
+        around = f"\n{page.landed}\n{page.url}\n{headers}".lower()
+        return text + around.encode("utf-8", "replace")
+
+
+def _needs_of_rule(rule: Rule) -> Needs | None:
+    """Return the needs of the condition that is met least often."""
+    known = [
+        needs
+        for condition in getattr(rule, "conditions", ())
+        if (needs := needs_of(condition)) is not None
+    ]
+    return min(known, key=len) if known else None
