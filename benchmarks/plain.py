@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scrapy
 
-from tests.world.spiders import KeySpider
+from tests.harness.spiders import KeySpider
 
 
 class PlainSpider(KeySpider):

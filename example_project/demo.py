@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prices.shop.addon import ShopExtension
+from prices.shop.story import SCRIPT
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
-from prices.shop.addon import ShopExtension
-from prices.shop.story import SCRIPT
 from scrapy_cells.crawl.runtime import runtime_of
 from scrapy_cells.report.table import closing_table
 

@@ -121,7 +121,7 @@ def close_on_open_is_honoured() -> bool:
 def download_function(
     handler: Any, crawler: Crawler
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return how to download with *handler*, of the present interface or before 2.14."""
+    """Return how to download with *handler*, of the interface of now or before."""
     if inspect.iscoroutinefunction(handler.download_request):
         function: Callable[[Request], Awaitable[Response]] = handler.download_request
         return function
@@ -203,7 +203,7 @@ class SessionPools:
         pools = [self._default, *self._pools.values()]
         self._pools.clear()
         return DeferredList(
-            [pool.closeCachedConnections() for pool in pools], consumeErrors=True
+            [p.closeCachedConnections() for p in pools], consumeErrors=True
         )
 
     def _new_pool(self) -> HTTPConnectionPool:

@@ -65,7 +65,7 @@ class Addon:
             settings.set(name, load_object(checks.QUEUE), "addon")
 
     def _replace_robots_txt(self, settings: BaseSettings) -> None:
-        """Put our robots.txt middleware where Scrapy's stands, unless that was moved."""
+        """Put our robots.txt middleware where Scrapy's is, unless that was moved."""
         name = "DOWNLOADER_MIDDLEWARES"
         if not any(load_object(c) is RobotsTxtMiddleware for c in settings[name]):
             settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)

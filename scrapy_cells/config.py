@@ -332,8 +332,8 @@ class CellsConfig(BaseModel):
             )
         elif not self.running_cells(cells):
             problems.append(
-                f"CELLS_SHARD={self.shard!r}, CELLS_ONLY={','.join(self.only)!r}: no cell"
-                " is left to run"
+                f"CELLS_SHARD={self.shard!r}, CELLS_ONLY={','.join(self.only)!r}: no"
+                " cell is left to run"
             )
         overrides = self._override_problems(cells)
         problems += overrides

@@ -1,4 +1,4 @@
-"""Where the proxies of sessions come from: a template, a list, a function, or nowhere."""
+"""Where the proxies of sessions come from: a template, a list, a function, nowhere."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Settings of the project.
 
-The story of a day is told in a minute: ``SHOP_TIME_FACTOR`` says how many seconds of the
-story pass in one of ours. It is read from the environment, since so much follows from
-it. In a project of your own, times are plain seconds, and most of the defaults fit.
+The story of a day is told in a minute: ``SHOP_TIME_FACTOR`` says how many seconds of
+the story pass in one of ours. It is read from the environment, since so much follows
+from it. In a project of your own, times are plain seconds, and most defaults fit.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ CELLS_CATALOG = "package:prices/keys.csv"
 CELLS_SESSIONS = 4
 CELLS_SESSION_ROTATION = 7 * 24 * HOUR
 CELLS_USER_AGENTS = [
-    "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:140.0) Gecko/20100101 Firefox/140.0",
+    f"Mozilla/5.0 ({system}; rv:140.0) Gecko/20100101 Firefox/140.0"
+    for system in ("X11; Linux x86_64", "Windows NT 10.0; Win64; x64")
 ]
 
 # The budget: 108 requests an hour, 4.5 for each cell. The shop suspects an address that

@@ -58,7 +58,9 @@ class BypassGate:
     def waiting(self, cell_id: str) -> bool:
         """Tell whether somebody waits who could go as soon as the cell is ready."""
         waiters = self._waiters.get(cell_id)
-        return bool(waiters) and waiters[0].not_before <= self._runtime.clock.now()
+        if not waiters:
+            return False
+        return waiters[0].not_before <= self._runtime.clock.now()
 
     async def acquire(self, request: Request) -> Permit:
         """Wait for a permit.

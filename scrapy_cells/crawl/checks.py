@@ -42,6 +42,13 @@ PARTS = frozenset({"queue", "admission", "outcome", "session", "spider middlewar
 """What reports to the runtime when it was built."""
 
 
+_MISSING = (
+    "%(name)s: %(path)s is missing (set to None, or the setting was replaced whole"
+    " after the add-on ran). Cells work only together: put it back, or turn them off"
+    " with CELLS_ENABLED=False"
+)
+
+
 def check_settings(settings: BaseSettings) -> None:
     """Check that the crawl as configured in the end goes through the cells.
 
@@ -86,9 +93,7 @@ def _component_problems(settings: BaseSettings) -> list[str]:
             )
         }
         problems += [
-            f"{name}: {path} is missing (set to None, or the whole setting was"
-            " replaced after the add-on ran). Cells work only as a whole: put it back,"
-            " or turn them off with CELLS_ENABLED=False"
+            _MISSING % {"name": name, "path": path}
             for path in components
             if path not in enabled
         ]
@@ -109,13 +114,12 @@ def check_proxies(config: CellsConfig, settings: BaseSettings) -> None:
         return
     schemes = {parse_proxy(url).scheme for url in config.sample_proxies()}
     if bad := sorted(schemes - {"http"}):
-        raise CellsConfigError(
-            [
-                f"CELLS_PROXY: Scrapy's HTTP/1.1 download handler cannot tunnel through"
-                f" {', '.join(bad)}:// proxies. Use the proxy's http:// address, or a"
-                " download handler that can (DOWNLOAD_HANDLERS)"
-            ]
+        problem = (
+            f"CELLS_PROXY: Scrapy's HTTP/1.1 download handler cannot tunnel through"
+            f" {', '.join(bad)}:// proxies. Use the proxy's http:// address, or a"
+            " download handler that can (DOWNLOAD_HANDLERS)"
         )
+        raise CellsConfigError([problem])
 
 
 def share_of_concurrency(
@@ -131,13 +135,12 @@ def share_of_concurrency(
     if total == 0 or total >= needed:
         return None
     if total < cells:
-        raise CellsConfigError(
-            [
-                f"CONCURRENT_REQUESTS={total}: must be at least the number of cells"
-                f" ({cells}), better the sum of what they may have in flight"
-                f" ({needed}). Raise or remove it, or lower CELLS_COUNT"
-            ]
+        problem = (
+            f"CONCURRENT_REQUESTS={total}: must be at least the number of cells"
+            f" ({cells}), better the sum of what they may have in flight ({needed})."
+            " Raise or remove it, or lower CELLS_COUNT"
         )
+        raise CellsConfigError([problem])
     share = total // cells
     logger.warning(
         "CONCURRENT_REQUESTS=%(total)d is less than the %(needed)d requests that"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _GRACE = 0.5
-"""Seconds after a request's timeout: a handler with a deadline of its own ends first."""
+"""Seconds after a request's timeout: a handler's own deadline ends first."""
 
 _trip: ContextVar[compat.Trip] = ContextVar("scrapy_cells_trip")
 

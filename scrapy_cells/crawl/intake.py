@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scrapy_cells.crawl.runtime import Runtime
 
 _ROUNDS_AHEAD = 4
-"""A cell is fed when it has this many requests waiting for each it may have in flight."""
+"""A cell is fed when this many requests wait for each it may have in flight."""
 
 _READ_FREELY = 1000
 """Requests that are read without looking: small crawls are read at once."""

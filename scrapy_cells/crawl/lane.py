@@ -108,7 +108,7 @@ class Lane:
             yield heapq.heappop(self._delayed)[2]
 
     def close(self) -> list[int]:
-        """Write what waits to the disk; return the priorities in use, as Scrapy does."""
+        """Write what waits to the disk; return the priorities in use."""
         for _, _, request in sorted(self._delayed):
             self._fresh.push(request)
         self._delayed.clear()

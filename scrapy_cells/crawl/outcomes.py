@@ -6,10 +6,10 @@ import logging
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from scrapy_cells.crawl.retry import DelayedRetry
-from scrapy_cells.crawl.runtime import runtime_of
 from scrapy_cells.crawl.handler import REUSED
 from scrapy_cells.crawl.repeats import Repeats
+from scrapy_cells.crawl.retry import DelayedRetry
+from scrapy_cells.crawl.runtime import runtime_of
 from scrapy_cells.detection import Detector
 from scrapy_cells.domain.outcome import Outcome, Verdict
 from scrapy_cells.domain.retry import parse_retry_after
@@ -88,8 +88,10 @@ class Judge:
             return None
         proxied = permit.session.draw.proxy is not None
         verdict = self._detector.classify_exception(exception, request, proxied=proxied)
-        if request.meta.pop(REUSED, False) and verdict.outcome is Outcome.CONNECTION:
-            if retry := self._retry.on_new_connection(request, permit):
+        stale = request.meta.pop(REUSED, False)
+        if stale and verdict.outcome is Outcome.CONNECTION:
+            retry = self._retry.on_new_connection(request, permit)
+            if retry is not None:
                 runtime.settle(permit, Outcome.NEUTRAL)
                 return retry
         free = permit.is_probe
@@ -107,7 +109,7 @@ class Judge:
         if own is not None:
             try:
                 verdict = as_verdict(own(request, response))
-            except Exception:  # noqa: BLE001 - a user's rule must not lose the answer
+            except Exception:
                 if not self._warned_classify:
                     self._warned_classify = True
                     logger.exception(
@@ -122,7 +124,7 @@ class Judge:
     def _answered_by_others(
         self, request: Request, response: Response, permit: Permit
     ) -> Request | Response:
-        """Let through what a cache or another middleware answered, but no block page."""
+        """Let through what a cache or a middleware answered, but no block page."""
         self._runtime.settle(permit, Outcome.NEUTRAL)
         if "cached" in response.flags and not request.meta.get("dont_cache"):
             verdict = self.classify(request, response)

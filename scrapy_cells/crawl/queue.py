@@ -179,7 +179,7 @@ class CellPriorityQueue:
     # What the runtime asks
 
     def touch(self, cell_id: str) -> bool:
-        """Look again at a cell; tell whether it is ready now or earlier than thought."""
+        """Look again at a cell; tell whether it is ready earlier than thought."""
         lane = self._lanes.get(cell_id)
         if lane is None or not len(lane):
             return False
@@ -196,7 +196,7 @@ class CellPriorityQueue:
         return 0 if lane is None else len(lane)
 
     def backlogs(self) -> dict[str, int]:
-        """Return how many requests each cell has waiting; cells with none are left out."""
+        """Return how many requests wait for each cell that has any."""
         return {cell: len(lane) for cell, lane in self._lanes.items() if len(lane)}
 
     def next_ready_at(self, now: float) -> float:

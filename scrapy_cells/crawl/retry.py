@@ -1,8 +1,8 @@
 """Trying again later: the delay is kept in the scheduler, where it holds up nobody.
 
-Takes the place of Scrapy's ``RetryMiddleware`` and keeps what its settings and meta keys
-mean: ``RETRY_ENABLED``, ``RETRY_HTTP_CODES``, ``RETRY_EXCEPTIONS``, ``max_retry_times``,
-``dont_retry``, ``priority_adjust`` and ``retry_times``.
+Takes the place of Scrapy's ``RetryMiddleware`` and keeps what its settings and meta
+keys mean: ``RETRY_ENABLED``, ``RETRY_HTTP_CODES``, ``RETRY_EXCEPTIONS``,
+``max_retry_times``, ``dont_retry``, ``priority_adjust`` and ``retry_times``.
 """
 
 from __future__ import annotations

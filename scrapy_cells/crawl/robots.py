@@ -35,8 +35,8 @@ class CellRobotsTxtMiddleware(RobotsTxtMiddleware):
                 return await super().robot_parser(request, *args)
             finally:
                 del self._asking[host]
-                for turn in waiting:
-                    turn.callback(None)
+                for waiter in waiting:
+                    waiter.callback(None)
         turn: Deferred[None] = Deferred()
         waiting.append(turn)
         await maybe_deferred_to_future(turn)

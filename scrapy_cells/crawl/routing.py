@@ -107,6 +107,6 @@ def strip_private(
     meta.pop("cell_session", None)
     if str(meta.get("download_slot", "")).startswith("cell:"):
         del meta["download_slot"]
-    if parent is not None and "retry_times" in meta:
-        if meta["retry_times"] == parent.get("retry_times"):
-            del meta["retry_times"]
+    times = meta.get("retry_times")
+    if times is not None and parent is not None and times == parent.get("retry_times"):
+        del meta["retry_times"]

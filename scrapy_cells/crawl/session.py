@@ -91,10 +91,9 @@ class SessionMiddleware:
         permit = self._runtime.permit_of(request)
         if permit is not None:
             self._runtime.left_wire(permit)
-        if not request.meta.get("_cells_own_proxy"):
-            if self._proxied:
-                request.meta.pop("proxy", None)
-                request.headers.pop(_AUTHORIZATION, None)
+        if self._proxied and not request.meta.get("_cells_own_proxy"):
+            request.meta.pop("proxy", None)
+            request.headers.pop(_AUTHORIZATION, None)
 
 
 def has_own_proxy(request: Request) -> bool:

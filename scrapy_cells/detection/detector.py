@@ -104,7 +104,7 @@ class Detector:
     def classify_exception(
         self,
         exc: BaseException,
-        request: Request | None,  # noqa: ARG002 -- for detectors that look at it
+        request: Request | None,
         proxied: bool,
     ) -> Verdict:
         """Say what *exc*, raised instead of an answer, is.
@@ -186,7 +186,7 @@ def _instance(rule: Any) -> Rule:
         raise ValueError(f"{rule!r} cannot be made a rule: {error}") from error
     if not isinstance(made, Rule):
         # a wrong setting like any other, so no TypeError
-        raise ValueError(  # noqa: TRY004
+        raise ValueError(
             f"{rule!r} is no detection rule: it must be a scrapy_cells.detection.Rule"
         )
     if not made.name:

@@ -85,7 +85,7 @@ class Breaker:
             return max(now, self.until)
         return max(now, self._lease_until) if self._probe_out else now
 
-    def admit(self, now: float, lease: float) -> bool:  # noqa: ARG002 - as elsewhere
+    def admit(self, now: float, lease: float) -> bool:
         """Let one request out; only call when :meth:`ready_at` is not in the future.
 
         :param lease: epoch seconds when a probe that was lost gives way to the next

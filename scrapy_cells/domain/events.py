@@ -105,7 +105,8 @@ class SessionReplaced(CellEvent):
     retired: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        return f"cell {self.cell} replaced session {self.session} by {self.new}: {self.why}"
+        gone = f"cell {self.cell} replaced session {self.session}"
+        return f"{gone} by {self.new}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)

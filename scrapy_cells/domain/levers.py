@@ -26,6 +26,8 @@ _STRIKES = 3
 _FORGIVEN_AFTER = 86400.0
 """Seconds in health after which earlier quarantines no longer count."""
 
+_NO_RESERVE = "no proxy is left in its reserve"
+
 _HEALTHY = 0.9
 """Health from which a cell counts as well enough to rotate a session."""
 
@@ -52,10 +54,10 @@ class Levers:
         cell = self._cell
         if self.quarantined and cell.breaker.until <= now:
             # new sessions for a new try, only now that they are needed
-            if cell.cohort.generation == self._blocked_generation:
-                if not self._next_cohort(now):
-                    self._quarantine(now, "no proxy is left in its reserve")
-                    return False
+            used = cell.cohort.generation == self._blocked_generation
+            if used and not self._next_cohort(now):
+                self._quarantine(now, _NO_RESERVE)
+                return False
         elif cell.cohort.rotation_due(now) and self._is_well(now):
             rotated = cell.cohort.rotate(now)
             if rotated is not None:
@@ -143,7 +145,7 @@ class Levers:
             return
         retired = tuple(session.id for session in cell.cohort.sessions)
         if not self._next_cohort(now):
-            self._quarantine(now, "no proxy is left in its reserve")
+            self._quarantine(now, _NO_RESERVE)
             return
         cell.events.append(
             CohortRetired(

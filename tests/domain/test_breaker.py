@@ -330,7 +330,7 @@ def test_forced_open_into_the_past_is_ready_now():
     """A time that is over does not send the breaker back before now."""
     breaker = closed()
     breaker.force_open(NOW - 5, NOW)
-    assert breaker.ready_at(NOW) == NOW
+    assert breaker.ready_at(NOW) == breaker.until == NOW
 
 
 def test_forced_close_voids_what_is_under_way():
@@ -364,6 +364,17 @@ def test_early_probe_that_fails_costs_nothing():
     breaker.admit(until, until + LEASE)
     breaker.settle(False, breaker.epoch, True, until + 1)
     assert breaker.level == 1
+
+
+def test_early_probe_that_fails_late_counts_like_any_other():
+    """Once its own time has come, an early probe that fails doubles the cooldown."""
+    breaker = opened()
+    until = breaker.until
+    breaker.probe_early(until - 5)
+    breaker.admit(until - 5, until - 5 + LEASE)
+    breaker.settle(False, breaker.epoch, True, until + 1)
+    assert breaker.level == 1
+    assert breaker.until >= until + 1 + 2 * COOLDOWN * 0.9 - 1e-3
 
 
 # Refusals

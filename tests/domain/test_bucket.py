@@ -106,6 +106,12 @@ def test_ready_at_moves_by_a_float_at_least():
     assert due == math.nextafter(NOW, math.inf)
 
 
+@pytest.mark.parametrize(("missing", "given"), [(5e-7, True), (2e-6, False)])
+def test_tolerance_is_a_millionth_of_a_token(missing, given):
+    """What rounding of the clock can lose is forgiven, and no more than that."""
+    assert bucket_of(0, 1, tokens=1.0 - missing).take(NOW) == given
+
+
 def test_asking_changes_nothing():
     """Any number of questions at one time leave the answer and the tokens alone."""
     bucket = bucket_of(1, 2)

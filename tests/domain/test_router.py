@@ -80,6 +80,13 @@ def test_jump_hash_is_the_papers(key, buckets):
     assert jump_hash(key, buckets) == reference_jump(key, buckets)
 
 
+@given(st.integers(2**17, 2**20), st.integers(1, 20_000))
+def test_jump_hash_is_the_papers_where_a_jump_is_long(divisor, buckets):
+    """Keys whose first jump is long are rare, so they are worked out backwards."""
+    key = ((divisor << 33) - 1) * pow(2862933555777941757, -1, 2**64) % 2**64
+    assert jump_hash(key, buckets) == reference_jump(key, buckets)
+
+
 @given(st.integers(0, 2**64 - 1), st.integers(1, 12_000))
 def test_growth_by_one_moves_a_key_only_to_the_new_cell(key, buckets):
     """With one cell more, a key stays or goes to the new one, never elsewhere."""

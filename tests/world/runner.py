@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import inspect
 import json
 import resource
 import sys
@@ -9,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import scrapy
 from scrapy import signals
 from scrapy.utils.misc import load_object
 
@@ -23,7 +27,6 @@ class Recorder:
         self.events: list[dict[str, Any]] = []
         self.reason = ""
         self.stats: dict[str, Any] = {}
-        self.closed_at = 0.0
 
     def item(self, item: Any) -> None:
         self.items.append(dict(item))
@@ -31,9 +34,8 @@ class Recorder:
     def event(self, event: Any) -> None:
         self.events.append(
             {
+                **dataclasses.asdict(event),
                 "type": type(event).__name__,
-                "cell": event.cell,
-                "at": event.at,
                 "mono": time.monotonic(),
                 "text": event.describe(),
             }
@@ -56,7 +58,7 @@ def main(spec_path: str, result_path: str) -> None:
     else:
         from scrapy.crawler import CrawlerProcess as Process
     process = Process(settings)
-    crawler = process.create_crawler(load_object(spec["spider"]))
+    crawler = process.create_crawler(find_spider(spec["spider"]))
     crawler.failures = []
     recorder = Recorder()
     crawler.signals.connect(recorder.item, signals.item_scraped)
@@ -74,7 +76,7 @@ def main(spec_path: str, result_path: str) -> None:
                 "stats": recorder.stats,
                 "failures": crawler.failures,
                 "started": started,
-                "seconds": time.monotonic() - started,
+                "outstanding": permits_out(crawler),
                 "max_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             },
             default=str,
@@ -82,6 +84,31 @@ def main(spec_path: str, result_path: str) -> None:
     )
     if getattr(process, "bootstrap_failed", False):
         sys.exit(1)
+
+
+def find_spider(path: str) -> type[scrapy.Spider]:
+    """Return the class at *path*, or the last spider that the module at *path* defines."""
+    if "." in path:
+        spider: type[scrapy.Spider] = load_object(path)
+        return spider
+    module = importlib.import_module(path)
+    return [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, scrapy.Spider)
+        and value.__module__ == path
+    ][-1]
+
+
+def permits_out(crawler: Any) -> int:
+    """Return how many permits were never settled; without the add-on there are none."""
+    from scrapy_cells.crawl import runtime
+
+    known = runtime._runtimes.get(crawler)
+    if known is None:
+        return 0
+    return sum(len(cell.outstanding) for cell in known.cells)
 
 
 if __name__ == "__main__":

@@ -278,7 +278,10 @@ class Gateway(_Http):
             headers = {"Proxy-Authenticate": "Basic realm=gateway"}
             self.write(method, Reply(407, b"who are you", headers))
         elif knock.fault == "502":
-            headers = {"Via": "1.1 gateway (squid)", "X-Squid-Error": "ERR_CONNECT_FAIL 111"}
+            headers = {
+                "Via": "1.1 gateway (squid)",
+                "X-Squid-Error": "ERR_CONNECT_FAIL 111",
+            }
             self.write(method, Reply(502, b"<h1>no way</h1>", headers))
         elif kind == "connect":
             self._open_tunnel()

@@ -1,4 +1,4 @@
-"""Brings the shop into a crawl: opens it, tells where it is, checks the rows at the end.
+"""Brings the shop into a crawl: opens it, tells where it is, checks the rows.
 
 Only an example needs this. In a project of your own the shop is out there, and
 ``CELLS_PROXY`` is a line of ``settings.py``.
@@ -21,13 +21,12 @@ from prices.watchlist import read_cells
 from scrapy_cells.report.holes import read_holes
 
 if TYPE_CHECKING:
-    from prices.shop.truth import Report
-    from scrapy import Spider
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
     from scrapy.utils.asyncio import CallLaterResult
     from typing_extensions import Self
 
+    from prices.shop.truth import Report
     from scrapy_cells.report.holes import Hole
 
 logger = logging.getLogger(__name__)
@@ -51,9 +50,7 @@ class ShopAddon:
         self.host.start()
         settings.set("SHOP_URL", self.host.url, "addon")
         settings.set("CELLS_PROXY", self.host.proxy_template, "addon")
-        settings.setdefault_in_component_priority_dict(
-            "EXTENSIONS", ShopExtension, 900
-        )
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", ShopExtension, 900)
 
 
 class ShopExtension:
@@ -80,7 +77,7 @@ class ShopExtension:
         connect(extension.engine_stopped, signal=signals.engine_stopped)
         return extension
 
-    def spider_opened(self, spider: Spider) -> None:
+    def spider_opened(self) -> None:
         clock = self._host.clock
         clock.begin()
         for at, text in self._program():
@@ -110,7 +107,8 @@ class ShopExtension:
         for act in self._host.story.acts:
             session = "" if act.session == "*" else f", session {act.session}"
             generation = "" if act.generation == "*" else f", g{act.generation}"
-            news.append((act.start, f"cell {act.cell}{generation}{session}: {act.what}"))
+            text = f"cell {act.cell}{generation}{session}: {act.what}"
+            news.append((act.start, text))
         return sorted(news)
 
     def _tell(self, at: float, text: str) -> None:
@@ -119,8 +117,9 @@ class ShopExtension:
         )
 
     def _reasons(self) -> dict[str, str]:
-        path = self._crawler.settings["CELLS_HOLES"]
-        if not path or not Path(path).exists():
+        settings = self._crawler.settings
+        path = settings["CELLS_HOLES"]
+        if not settings.getbool("CELLS_ENABLED", True) or not Path(path).exists():
             return {}
         return {hole.key: self._in_words(hole) for hole in read_holes(path)}
 

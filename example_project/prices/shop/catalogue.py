@@ -20,13 +20,14 @@ CURRENCY = "EUR"
 PRICE_MOVES = (12.0 * HOUR, 18.0 * HOUR)
 """Seconds since midnight at which all prices change."""
 
-CATEGORIES = tuple(
-    """headphones keyboards monitors webcams routers printers tablets cameras tripods
-    microphones speakers turntables kettles toasters blenders mixers spoons pans plates
-    lamps desks chairs sofas beds pillows curtains rugs clocks drills saws
-    sanders ladders hoses mowers grills tents backpacks boots jackets bicycles helmets
-    kayaks rackets skates puzzles models puppets guitars""".split()
-)
+_CATEGORIES = """
+headphones keyboards monitors webcams routers printers tablets cameras tripods
+microphones speakers turntables kettles toasters blenders mixers spoons pans plates
+lamps desks chairs sofas beds pillows curtains rugs clocks drills saws sanders ladders
+hoses mowers grills tents backpacks boots jackets bicycles helmets kayaks rackets skates
+puzzles models puppets guitars
+"""
+CATEGORIES = tuple(_CATEGORIES.split())
 _MAKERS = ("Arno", "Belmo", "Corvin", "Dorlan", "Elwin", "Farnit", "Gollan", "Hesper")
 
 

@@ -185,6 +185,5 @@ class _Line:
     async def close(self) -> None:
         if self._answers is not None:
             self._answers.cancel()
-        if self._up is not None:
-            await wire.close(self._up[1])
-        await wire.close(self.writer)
+        upward = [self._up[1]] if self._up is not None else []
+        await wire.close(self.writer, *upward)

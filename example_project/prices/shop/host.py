@@ -17,6 +17,8 @@ from prices.shop.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from typing_extensions import Self
+
 
 class Host:
     """A shop that is open, with its gateway: ``with Host() as host: ...``.
@@ -41,7 +43,7 @@ class Host:
         self._thread = threading.Thread(target=self._run, name="shop", daemon=True)
         self._ready = threading.Event()
 
-    def __enter__(self) -> Host:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -114,6 +116,7 @@ class Host:
     async def _close(self) -> None:
         self.gateway.stop()
         self.shop.stop()
+        await asyncio.sleep(0)  # who was let in a moment ago gets a task to cancel
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

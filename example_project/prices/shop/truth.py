@@ -76,10 +76,12 @@ class Report:
             *(f"    {what}" for what in self.wrong[:5]),
             f"keys missing        {sum(map(len, self.missing.values()))}",
         ]
-        for cell, keys in sorted(self.missing.items()):
+        for cell, keys in sorted(self.missing.items())[:5]:
             whys = self.reasons.get(cell) or Counter({"no reason given": len(keys)})
             words = ", ".join(f"{n} {why}" for why, n in whys.most_common())
             lines.append(f"    cell {cell}: {len(keys)} ({words})")
+        if len(self.missing) > 5:
+            lines.append(f"    and {len(self.missing) - 5} cells more")
         lines += self._served_lines()
         lines.append(
             f"exit addresses      {self.exits}; "
@@ -89,8 +91,9 @@ class Report:
             f"shop suspected      {text}"
             for text in self.suspicions[:5] or ["nobody of its own accord"]
         ]
+        planned = ", ".join(sorted(self.planned)) or "nobody"
         others = ", ".join(self.others_hurt) or "nobody"
-        lines.append(f"hurt by the story   {', '.join(sorted(self.planned)) or 'nobody'}")
+        lines.append(f"hurt by the story   {planned}")
         lines.append(f"hurt besides        {others}")
         lines.append("verdict             " + ("fine" if self.fine else "NOT FINE"))
         return lines

@@ -79,7 +79,7 @@ class Watch:
             self.flag(exit_, now, why)
         if record.until <= now:
             return Standing.FINE
-        return self._flagged(exit_, record, now)
+        return self._flagged(exit_, record)
 
     def flag(self, exit_: Exit, now: float, why: str) -> None:
         """Suspect an exit from now on; nothing new if it is suspected already."""
@@ -101,7 +101,7 @@ class Watch:
             return "hops categories"
         return ""
 
-    def _flagged(self, exit_: Exit, record: _Record, now: float) -> Standing:
+    def _flagged(self, exit_: Exit, record: _Record) -> Standing:
         record.hits += 1
         if record.hits > self._rules.spread_after:
             self._networks[exit_.network] = record.until

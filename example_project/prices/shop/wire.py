@@ -71,8 +71,11 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection, whatever state it is in."""
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
+async def close(*writers: asyncio.StreamWriter) -> None:
+    """Close connections, whatever state they are in."""
+    # all at once: the wait may be cancelled
+    for writer in writers:
+        writer.close()
+    for writer in writers:
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()

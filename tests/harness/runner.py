@@ -1,0 +1,88 @@
+"""Runs one crawl: ``python -m tests.harness.runner SPEC RESULT``."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from scrapy import signals
+from scrapy.utils.misc import load_object
+
+from scrapy_cells import signals as cell_signals
+
+
+class Recorder:
+    """Collects what a crawl yields; lives as long as the process."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.events: list[dict[str, Any]] = []
+        self.reason = ""
+        self.stats: dict[str, Any] = {}
+        self.closed_at = 0.0
+
+    def item(self, item: Any) -> None:
+        self.items.append(dict(item))
+
+    def event(self, event: Any) -> None:
+        self.events.append(
+            {
+                "type": type(event).__name__,
+                "cell": event.cell,
+                "at": event.at,
+                "mono": time.monotonic(),
+                "text": event.describe(),
+            }
+        )
+
+    def closed(self, spider: Any, reason: str) -> None:
+        self.reason = reason
+        self.stats = spider.crawler.stats.get_stats()
+
+
+def main(spec_path: str, result_path: str) -> None:
+    spec = json.loads(Path(spec_path).read_text())
+    settings = {
+        **spec["settings"],
+        "TELNETCONSOLE_ENABLED": False,
+    }
+    if spec["reactor"] == "none":
+        settings["TWISTED_REACTOR_ENABLED"] = False
+        from scrapy.crawler import AsyncCrawlerProcess as Process
+    else:
+        from scrapy.crawler import CrawlerProcess as Process
+    process = Process(settings)
+    crawler = process.create_crawler(load_object(spec["spider"]))
+    crawler.failures = []
+    recorder = Recorder()
+    crawler.signals.connect(recorder.item, signals.item_scraped)
+    crawler.signals.connect(recorder.closed, signals.spider_closed)
+    crawler.signals.connect(recorder.event, cell_signals.cell_event)
+    started = time.monotonic()
+    process.crawl(crawler, **spec["args"])
+    process.start()
+    Path(result_path).write_text(
+        json.dumps(
+            {
+                "items": recorder.items,
+                "events": recorder.events,
+                "reason": recorder.reason,
+                "stats": recorder.stats,
+                "failures": crawler.failures,
+                "started": started,
+                "seconds": time.monotonic() - started,
+                "max_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            },
+            default=str,
+        )
+    )
+    if getattr(process, "bootstrap_failed", False):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
