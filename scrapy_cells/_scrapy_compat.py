@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.utils.conf import build_component_list
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.endpoints import TCP6ClientEndpoint
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from scrapy.core.scheduler import BaseScheduler
     from scrapy.crawler import Crawler
     from scrapy.http import Request, Response
+    from scrapy.settings import BaseSettings
 
 __all__ = [
     "DownloadTimeoutError",
     "close_on_open_is_honoured",
+    "components_of",
     "download_function",
     "engine_is_quiet",
     "give_slot",
@@ -109,6 +112,16 @@ def outside_concurrency(downloader: Downloader) -> Iterator[None]:
     finally:
         if limited:
             downloader.total_concurrency -= 1
+
+
+def components_of(settings: BaseSettings, name: str) -> list[Any]:
+    """Return the enabled components of a setting, built-in ones among them.
+
+    The getter of 2.19 knows that one component can be named as a class and as a path.
+    """
+    getter = getattr(settings, "get_component_priority_dict_with_base", None)
+    components = (getter or settings.getwithbase)(name)
+    return list(build_component_list(components))
 
 
 def close_on_open_is_honoured() -> bool:

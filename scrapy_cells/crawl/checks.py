@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.core.scheduler import Scheduler
 from scrapy.settings import SETTINGS_PRIORITIES
-from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
+from scrapy_cells import _scrapy_compat as compat
 from scrapy_cells.crawl import jobdir
 from scrapy_cells.errors import CellsConfigError
 from scrapy_cells.proxies import parse_proxy
@@ -87,10 +87,7 @@ def _component_problems(settings: BaseSettings) -> list[str]:
     problems = []
     for name, components in COMPONENTS.items():
         enabled = {
-            global_object_name(_loaded(c))
-            for c in build_component_list(
-                settings.get_component_priority_dict_with_base(name)
-            )
+            global_object_name(_loaded(c)) for c in compat.components_of(settings, name)
         }
         problems += [
             _MISSING % {"name": name, "path": path}

@@ -10,7 +10,7 @@ from scrapy_cells.crawl.handler import REUSED
 from scrapy_cells.crawl.repeats import Repeats
 from scrapy_cells.crawl.retry import DelayedRetry
 from scrapy_cells.crawl.runtime import runtime_of
-from scrapy_cells.detection import Detector
+from scrapy_cells.detection import Detector, Page
 from scrapy_cells.domain.outcome import Outcome, Verdict
 from scrapy_cells.domain.retry import parse_retry_after
 from scrapy_cells.errors import CellBlocked, CellsConfigError
@@ -60,9 +60,7 @@ class Judge:
         self._retry = DelayedRetry(runtime)
         self._warned_classify = False
 
-    async def response(
-        self, request: Request, response: Response
-    ) -> Request | Response:
+    def response(self, request: Request, response: Response) -> Request | Response:
         """Judge an answer that came over the wire.
 
         :return: the response to go on with, or a request to try again later
@@ -75,9 +73,10 @@ class Judge:
         if not permit.sent:
             return self._answered_by_others(request, response, permit)
         runtime.cell(permit.cell).mark_received(permit)
-        verdict = self.classify(request, response)
+        page = Page(request, response)
+        verdict = self.classify(page)
         if not verdict.outcome.is_failure:
-            return self._fine(request, response, permit, verdict)
+            return self._fine(page, permit, verdict)
         return self._failed(request, response, permit, verdict)
 
     def failure(self, request: Request, exception: Exception) -> Request | None:
@@ -102,13 +101,13 @@ class Judge:
             request, permit, verdict, exception, free=free
         )
 
-    def classify(self, request: Request, response: Response) -> Verdict:
+    def classify(self, page: Page) -> Verdict:
         """Ask the spider's ``classify`` first, then the rules."""
         spider = self._runtime.crawler.spider
         own = getattr(spider, "classify", None)
         if own is not None:
             try:
-                verdict = as_verdict(own(request, response))
+                verdict = as_verdict(own(page.request, page.response))
             except Exception:
                 if not self._warned_classify:
                     self._warned_classify = True
@@ -119,7 +118,7 @@ class Judge:
             else:
                 if verdict is not None:
                     return verdict
-        return self._detector.classify(request, response)
+        return self._detector.classify_page(page)
 
     def _answered_by_others(
         self, request: Request, response: Response, permit: Permit
@@ -127,7 +126,7 @@ class Judge:
         """Let through what a cache or a middleware answered, but no block page."""
         self._runtime.settle(permit, Outcome.NEUTRAL)
         if "cached" in response.flags and not request.meta.get("dont_cache"):
-            verdict = self.classify(request, response)
+            verdict = self.classify(Page(request, response))
             if verdict.outcome in _GARBAGE:
                 fresh = request.copy()
                 fresh.dont_filter = True
@@ -135,14 +134,13 @@ class Judge:
                 return fresh
         return response
 
-    def _fine(
-        self, request: Request, response: Response, permit: Permit, verdict: Verdict
-    ) -> Request | Response:
+    def _fine(self, page: Page, permit: Permit, verdict: Verdict) -> Request | Response:
         runtime = self._runtime
+        request, response = page.request, page.response
         if response.status in self._retry.http_codes:
             runtime.settle(permit, verdict.outcome)
             return self._retry.after_status(request, permit, response) or response
-        if not permit.bypass and self._repeats.note(permit.cell, request, response):
+        if not permit.bypass and self._repeats.note(permit.cell, page):
             soft = Verdict(Outcome.SOFT_BLOCK, "", "repeated_body", "body")
             return self._failed(request, response, permit, soft)
         if verdict.outcome is Outcome.NEUTRAL or not 200 <= response.status < 300:
@@ -187,10 +185,10 @@ class OutcomeMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(runtime_of(crawler), judge_of(crawler))
 
-    async def process_response(
+    def process_response(
         self, request: Request, response: Response
     ) -> Request | Response:
-        return await self._judge.response(request, response)
+        return self._judge.response(request, response)
 
     def process_exception(
         self, request: Request, exception: Exception

@@ -60,13 +60,13 @@ class SessionMiddleware:
         if "retry_times" not in request.meta:
             cell.retry_budget.first_attempt()
 
-    async def process_response(
+    def process_response(
         self, request: Request, response: Response
     ) -> Request | Response:
         self._back(request)
         if 300 <= response.status < 400:
             # judged before it is followed: a redirect to a wall is the end of the way
-            return await self._judge.response(request, response)
+            return self._judge.response(request, response)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:

@@ -91,7 +91,10 @@ class Detector:
 
     def classify(self, request: Request, response: Response) -> Verdict:
         """Say what *response* is."""
-        page = Page(request, response)
+        return self.classify_page(Page(request, response))
+
+    def classify_page(self, page: Page) -> Verdict:
+        """Say what an answer is that was made a page already."""
         for rule in self._shortlist.of(page):
             if rule.stage in _BODY_STAGES and not self._reads(page, rule.stage):
                 continue

@@ -189,14 +189,17 @@ def json_value(key: str, pattern: str) -> Condition:
     return needing(test, JSON)
 
 
-def body_is(pattern: str) -> Condition:
-    """The whole visible body, at most 200 characters, matches *pattern*."""
+def body_is(pattern: str, *parts: str) -> Condition:
+    """The whole visible body, at most 200 characters, matches *pattern*.
+
+    :param parts: of which one stands in all that *pattern* matches
+    """
     match = re.compile(pattern).fullmatch
 
     def test(page: Page) -> str:
         return "body" if len(page.text) <= 200 and match(page.text) else ""
 
-    return test
+    return needing(test, names(parts)) if parts else test
 
 
 def title(*titles: str) -> Condition:

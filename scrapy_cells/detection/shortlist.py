@@ -25,6 +25,9 @@ _WORD = re.compile(r"[a-z0-9_]+")
 _FOREIGN = b"\0foreign"
 _JSON = b"\0json"
 _LANDED = b"\0landed"
+_UNUSUAL = b"\0unusual"
+_EMPTY = b"\0empty"
+_REDIRECTED = b"\0redirected"
 
 _Condition = TypeVar("_Condition", bound="Callable[[Page], str]")
 Needs = frozenset[bytes]
@@ -56,12 +59,26 @@ def names(texts: Iterable[str]) -> set[bytes]:
     return {text.lower().encode() for text in texts}
 
 
+def met_only(where: Needs) -> Callable[[_Condition], _Condition]:
+    """Say of a function that it holds only for such answers."""
+    return lambda condition: needing(condition, where)
+
+
+def needs(*texts: str) -> Callable[[_Condition], _Condition]:
+    """Say the same of a function: one of *texts* stands in the page or around it."""
+    return lambda condition: needing(condition, names(texts))
+
+
 def statuses(codes: Iterable[int]) -> set[bytes]:
     return {b"\0status %d" % code for code in codes}
 
 
 JSON: Needs = frozenset({_JSON})
 LANDED: Needs = frozenset({_LANDED})
+UNUSUAL: Needs = frozenset({_UNUSUAL})
+"""A status that is not 2xx."""
+EMPTY: Needs = frozenset({_EMPTY})
+REDIRECTED: Needs = frozenset({_REDIRECTED})
 
 
 class Shortlist:
@@ -100,6 +117,12 @@ class Shortlist:
         found += statuses([page.status])
         if page.kind == "json":
             found.append(_JSON)
+        elif page.kind == "empty":
+            found.append(_EMPTY)
+        if page.status // 100 != 2:
+            found.append(_UNUSUAL)
+        if page.redirected:
+            found.append(_REDIRECTED)
         if not text.isascii():
             found.append(_FOREIGN)
         if self._landed.search(page.landed):

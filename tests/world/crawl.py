@@ -37,7 +37,8 @@ class CrawlResult:
 
     :ivar log: what it wrote to its outputs
     :ivar seconds: from its start, or from the first signal, to the end of its process
-    :ivar events: of ``cell_event``: type, cell, at (epoch), mono (monotonic), text, fields
+    :ivar events: of ``cell_event``: their fields, type, text and mono, which is the
+        ``time.monotonic()`` of the event
     :ivar failures: of errbacks: url, error (name of its class), text
     :ivar reason: finish reason
     :ivar started: ``time.monotonic()`` when the crawl was started
@@ -54,6 +55,7 @@ class CrawlResult:
     reason: str = ""
     started: float = 0.0
     max_rss_mb: float = 0.0
+    cpu_seconds: float = 0.0
     outstanding: int = 0
     killed: bool = False
 

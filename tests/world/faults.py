@@ -33,8 +33,10 @@ AT_TARGET = {
     "403": Reply(403, _DENIED, HTML),
     "503": Reply(503, _DOWN, HTML),
 }
-"""Faults of the target with a fixed answer; ``slow``, ``drip`` and ``cut`` spoil the usual
-one."""
+"""Faults of the target with a fixed answer.
+
+``slow``, ``drip`` and ``cut`` spoil the usual one.
+"""
 
 AT_PROXY = {
     "hang_proxy": ("hang", "any"),

@@ -1,8 +1,8 @@
 """A gateway on loopback: one address, many sessions told apart by user name.
 
-Speaks as forward proxies do: requests with absolute URIs for http, ``CONNECT`` for https.
-Whatever host is asked for, it leads to the target and never off the machine. Each
-connection of a client has one connection of its own to the target.
+Speaks as forward proxies do: requests with absolute URIs for http, ``CONNECT`` for
+https. Whatever host is asked for, it leads to the target and never off the machine.
+Each connection of a client has one connection of its own to the target.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import base64
 import itertools
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.world.server import THROUGH
@@ -58,8 +59,9 @@ class Knock:
 class Proxy:
     """The gateway.
 
-    :ivar gate: from a knock to a fault or ``""``: ``hang``, ``silent`` (opens the tunnel
-        and lets nothing through), ``reset``, ``close``, ``407``, ``502``, ``slow:<seconds>``
+    :ivar gate: from a knock to a fault or ``""``: ``hang``, ``silent`` (opens the
+        tunnel and lets nothing through), ``reset``, ``close``, ``407``, ``502``,
+        ``slow:<seconds>``
     :ivar password: the one it lets in; ``None`` for any
     """
 
@@ -127,16 +129,15 @@ class ProxyConnection(RequestReader):
         if fault and fault != "slow":
             self._fail(fault)
             return
-        if kind == "connect":
-            work = (self._open_tunnel, user, target)
-        else:
-            work = (self._forward, user, _rewritten(method, target, headers, body))
+        work = (
+            partial(self._open_tunnel, user, target)
+            if kind == "connect"
+            else partial(self._forward, user, _rewritten(method, target, headers, body))
+        )
         if fault:
-            function, *arguments = work
-            loop = asyncio.get_running_loop()
-            loop.call_later(float(seconds), function, *arguments)
+            asyncio.get_running_loop().call_later(float(seconds), work)
         else:
-            work[0](*work[1:])
+            work()
 
     def _fail(self, fault: str) -> None:
         if fault == "reset":

@@ -1,4 +1,4 @@
-"""Runs one crawl in a process of its own: ``python -m tests.world.runner SPEC RESULT``."""
+"""Runs one crawl: ``python -m tests.world.runner SPEC RESULT``."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def main(spec_path: str, result_path: str) -> None:
                 "failures": crawler.failures,
                 "started": started,
                 "outstanding": permits_out(crawler),
+                "cpu_seconds": time.process_time(),
                 "max_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             },
             default=str,
@@ -87,7 +88,7 @@ def main(spec_path: str, result_path: str) -> None:
 
 
 def find_spider(path: str) -> type[scrapy.Spider]:
-    """Return the class at *path*, or the last spider that the module at *path* defines."""
+    """Return the class at *path*, or the last spider of the module at *path*."""
     if "." in path:
         spider: type[scrapy.Spider] = load_object(path)
         return spider

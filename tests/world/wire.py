@@ -52,6 +52,7 @@ class RequestReader(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._open.discard(self.transport)
+        self.transport.close()  # Python 3.10 wants it said of a TLS connection
 
     def data_received(self, data: bytes) -> None:
         buffer = self._buffer + data if self._buffer else data

@@ -1,4 +1,4 @@
-"""A shop and a gateway before it, both on loopback, and what can be asked about a crawl."""
+"""A shop and a gateway on loopback, and what can be asked about a crawl of theirs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from tests.world.users import TEMPLATE, User, read_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from typing_extensions import Self
 
 __all__ = ["Arrival", "Hurt", "Knock", "Reply", "World", "over_budget", "price_of"]
 
@@ -48,7 +50,7 @@ class World:
 
     # Life
 
-    def __enter__(self) -> World:
+    def __enter__(self) -> Self:
         self._thread.start()
         if not self._ready.wait(20):
             raise RuntimeError("the world did not start")
@@ -119,7 +121,8 @@ class World:
 
     def proxy_url(self, user: str = TEMPLATE) -> str:
         """Return the URL of a session at the gateway, of all cells' by default."""
-        return f"http://{user}:{self.proxy.password or PASSWORD}@127.0.0.1:{self.proxy_port}"
+        password = self.proxy.password or PASSWORD
+        return f"http://{user}:{password}@127.0.0.1:{self.proxy_port}"
 
     def settings(self, **more: Any) -> dict[str, Any]:
         """Return settings of a crawl in cells without rate limits."""
@@ -200,7 +203,7 @@ class World:
         return dict(cells)
 
     def spent_on(self, cell: str) -> int:
-        """Return how many requests a cell made, those stopped at the gateway included."""
+        """Return how many requests a cell made, also those the gateway stopped."""
         stopped = sum(
             bool(knock.fault) and not knock.fault.startswith("slow")
             for knock in self.knocks

@@ -7,6 +7,7 @@ Only an example needs this. In a project of your own the shop is out there, and
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from prices.shop.catalogue import PRICE_MOVES
 from prices.shop.host import Host
 from prices.shop.story import DAY_BEGINS, StoryClock, clock_face
 from prices.watchlist import read_cells
+from scrapy_cells.crawl.runtime import runtime_of
 from scrapy_cells.report.holes import read_holes
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ class ShopAddon:
         self.host: Host | None = None
 
     def update_settings(self, settings: BaseSettings) -> None:
+        # Scrapy's cookies need a list of public suffixes, which is fetched once if the
+        # net is there, and comes with the package if it is not: do not wait for it
+        os.environ.setdefault("TLDEXTRACT_CACHE_TIMEOUT", "1")
+        logging.getLogger("tldextract").setLevel(logging.ERROR)
         factor = settings.getfloat("SHOP_TIME_FACTOR", _FACTOR)
         self.host = Host(StoryClock(factor))
         self.host.start()
@@ -93,7 +99,7 @@ class ShopExtension:
 
     def engine_stopped(self) -> None:
         self._host.stop()
-        report = self._host.check(self._rows, read_cells(), self._reasons())
+        report = self._host.check(self._rows, self._cells(), self._reasons())
         self.report = report
         logger.log(
             logging.INFO if report.fine else logging.ERROR,
@@ -115,6 +121,13 @@ class ShopExtension:
         logger.info(
             "%(time)s in the shop: %(text)s", {"time": clock_face(at), "text": text}
         )
+
+    def _cells(self) -> dict[str, str]:
+        cells = read_cells()
+        if not self._crawler.settings.getbool("CELLS_ENABLED", True):
+            return cells
+        router = runtime_of(self._crawler).router
+        return {key: router.route(key) for key in cells}
 
     def _reasons(self) -> dict[str, str]:
         settings = self._crawler.settings

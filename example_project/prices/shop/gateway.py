@@ -112,8 +112,8 @@ class Gateway:
     def _may_reach(self, head: wire.Head) -> bool:
         shop = self._shop
         if head.method == "CONNECT":
-            return head.target == f"127.0.0.1:{shop.tls_port}"
-        return head.target.startswith(f"http://127.0.0.1:{shop.port}/")
+            return head.target == f"localhost:{shop.tls_port}"
+        return head.target.startswith(f"http://localhost:{shop.port}/")
 
     async def _refuse(self, line: _Line, head: wire.Head, status: int) -> None:
         await line.reader.readexactly(head.length)

@@ -53,11 +53,11 @@ class Host:
     @property
     def url(self) -> str:
         """Where the shop is."""
-        return f"https://127.0.0.1:{self.shop.tls_port}"
+        return f"https://localhost:{self.shop.tls_port}"
 
     @property
     def plain_url(self) -> str:
-        return f"http://127.0.0.1:{self.shop.port}"
+        return f"http://localhost:{self.shop.port}"
 
     @property
     def proxy_template(self) -> str:
@@ -91,7 +91,7 @@ class Host:
             rows, self.catalogue, cells, planned=self.story.cells, reasons=reasons
         )
         report.suspicions = [
-            in_words(flag.at, f"{flag.exit.address} of cell {flag.exit.cell}", flag.why)
+            in_words(flag.at, flag.exit, flag.why)
             for flag in self.watch.flags
             if flag.why != "story"
         ]

@@ -22,7 +22,7 @@ SCRIPT = """
     12:00  30:00  03    0           *        robot   retired; the next cohort is fine
     12:10  13:20  07    *           *        429     held as asked, then one first
     12:15  15:00  11    *           *        hang    opens, probes, opens, closes
-    12:30  14:00  14    *           *        reset   opens, probes, closes
+    12:30  15:00  14    *           *        reset   opens, probes, closes
     12:00  30:00  18    0           1        robot   one session is replaced
     12:00  30:00  21    *           *        robot   retired, then quarantined
 """

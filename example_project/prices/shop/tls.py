@@ -1,9 +1,8 @@
-"""A certificate for loopback, made when the shop opens."""
+"""A certificate for ``localhost``, made when the shop opens."""
 
 from __future__ import annotations
 
 import datetime
-import ipaddress
 import ssl
 import tempfile
 from pathlib import Path
@@ -17,9 +16,8 @@ from cryptography.x509.oid import NameOID
 def server_context() -> ssl.SSLContext:
     """Return a server's context with a new self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     today = datetime.datetime.now(datetime.timezone.utc)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -28,7 +26,9 @@ def server_context() -> ssl.SSLContext:
         .serial_number(x509.random_serial_number())
         .not_valid_before(today - datetime.timedelta(days=1))
         .not_valid_after(today + datetime.timedelta(days=7))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False
+        )
         .sign(key, hashes.SHA256())
     )
     secret = key.private_bytes(

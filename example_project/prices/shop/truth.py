@@ -138,6 +138,7 @@ class Ledger:
         report = Report(planned=planned)
         pages: dict[str, set[Decimal]] = defaultdict(set)
         exits: dict[str, set[str]] = defaultdict(set)
+        asked = {served.key for served in self.served}
         for served in self.served:
             cell = cells.get(served.key, "")
             report.served.setdefault(cell, Counter())[served.kind] += 1
@@ -148,7 +149,7 @@ class Ledger:
                 pages[served.key].add(served.price)
         report.exits = len(exits)
         report.shared = [
-            f"{address} carried keys of cells {', '.join(sorted(of))}"
+            f"{address} carried keys of {len(of)} cells"
             for address, of in exits.items()
             if len(of) > 1
         ]
@@ -156,7 +157,8 @@ class Ledger:
         for key, cell in cells.items():
             if key not in seen:
                 report.missing.setdefault(cell, []).append(key)
-                why = (reasons or {}).get(key, "no reason given")
+                silence = "no reason given" if key in asked else "never asked for"
+                why = (reasons or {}).get(key, silence)
                 report.reasons.setdefault(cell, Counter())[why] += 1
         return report
 
@@ -186,6 +188,7 @@ class Ledger:
         return seen
 
 
-def in_words(at: float, who: str, why: str) -> str:
+def in_words(at: float, exit_: Exit, why: str) -> str:
     """Return a suspicion as a line of the report."""
-    return f"{who} at {clock_face(at)}: {why}"
+    whose = f" of cell {exit_.cell}" if exit_.cell else ""
+    return f"{exit_.address}{whose} at {clock_face(at)}: {why}"

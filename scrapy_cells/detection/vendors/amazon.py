@@ -22,6 +22,7 @@ from scrapy_cells.detection.rule import (
     title,
     unless,
 )
+from scrapy_cells.detection.shortlist import names, needing
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _body(words: str) -> Condition:
     def test(page: Page) -> str:
         return "body" if page.is_html and wanted in page.head else ""
 
-    return test
+    return needing(test, names([words]))
 
 
 RULES = (

@@ -23,6 +23,7 @@ from scrapy_cells.detection.rule import (
     signature,
     title,
 )
+from scrapy_cells.detection.shortlist import needs
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _PUNISH = "_____tmd_____/punish"
 _REFUSED = re.compile(r"FAIL_SYS_USER_VALIDATE|RGV587_ERROR")
 
 
+@needs("FAIL_SYS_USER_VALIDATE", "RGV587_ERROR")
 def _refused_by_gateway(page: Page) -> str:
     found = page.json
     value = found.get("ret") if isinstance(found, dict) else None

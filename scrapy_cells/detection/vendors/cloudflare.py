@@ -28,6 +28,7 @@ from scrapy_cells.detection.rule import (
     title,
     title_has,
 )
+from scrapy_cells.detection.shortlist import needs
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -38,11 +39,20 @@ _ORIGIN = re.compile(r"\| 5\d\d: ")
 _TK = r"__cf_chl_(?:\w{1,12}_)?tk="
 
 
+@needs("cf-error-details", "cloudflare")
 def _error_page(page: Page) -> str:
     if page.title.endswith("used cloudflare to restrict access"):
         return "title"
     found = page.has("id", "cf-error-details") or page.has("class", "cf-error-details")
     return "id" if found else ""
+
+
+@needs("/orchestrate/")
+def _loads_orchestrator(page: Page) -> str:
+    for source in page.sources:
+        if "/cdn-cgi/challenge-platform/h/" in source and "/orchestrate/" in source:
+            return "src"
+    return ""
 
 
 def _origin_trouble(page: Page) -> str:
@@ -92,19 +102,19 @@ RULES = (
         "cloudflare.tiny_rate",
         Outcome.RATE_LIMITED,
         Stage.TINY,
-        body_is(r"error code: 1015"),
+        body_is(r"error code: 1015", "error"),
     ),
     signature(
         "cloudflare.tiny_refused",
         Outcome.BLOCKED,
         Stage.TINY,
-        body_is(rf"error code: {_REFUSALS}"),
+        body_is(rf"error code: {_REFUSALS}", "error"),
     ),
     signature(
         "cloudflare.tiny_origin",
         Outcome.SERVER_ERROR,
         Stage.TINY,
-        body_is(r"error code: (?:5\d\d|1000|1001|1016|1033)"),
+        body_is(r"error code: (?:5\d\d|1000|1001|1016|1033)", "error"),
     ),
     signature(
         "cloudflare.challenge_script",
@@ -121,15 +131,7 @@ RULES = (
                 "/orchestrate/",
                 r"src\s*=\s*[\"']/cdn-cgi/challenge-platform/h/\w{1,4}/orchestrate/",
             ),
-            lambda page: (
-                "src"
-                if any(
-                    "/cdn-cgi/challenge-platform/h/" in source
-                    and "/orchestrate/" in source
-                    for source in page.sources
-                )
-                else ""
-            ),
+            _loads_orchestrator,
         ),
     ),
     signature(

@@ -21,6 +21,7 @@ from scrapy_cells.detection.rule import (
     title,
     title_has,
 )
+from scrapy_cells.detection.shortlist import needs
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def _fields(page: Page) -> list[bytes]:
     return [field for field in found if not _UNTYPED.search(field)]
 
 
+@needs("<input", "<textarea", "<select")
 def _home_made_gate(page: Page) -> str:
     """A picture to read, one field to fill, nothing else to do."""
     if not page.is_html or len(page.head) > _GATE_BYTES or len(page.text) > 600:
@@ -81,7 +83,9 @@ RULES = (
         body_is(
             r"(?:429 |error 429:? )?too many requests\W*"
             + _SERVER
-            + r"|rate (?:limit )?exceeded\W*|you are being rate limited\W*"
+            + r"|rate (?:limit )?exceeded\W*|you are being rate limited\W*",
+            "requests",
+            "rate",
         ),
     ),
     signature(
@@ -91,7 +95,10 @@ RULES = (
         body_is(
             r"(?:403 |error 403:? )?forbidden\W*"
             + _SERVER
-            + r"|access (?:is )?denied\W*|(?:request )?blocked\W*"
+            + r"|access (?:is )?denied\W*|(?:request )?blocked\W*",
+            "forbidden",
+            "denied",
+            "blocked",
         ),
     ),
     signature(
@@ -100,7 +107,10 @@ RULES = (
         Stage.TINY,
         body_is(
             r"(?:50[0234] )?(?:bad gateway|gateway time-?out|internal server error"
-            r"|service (?:temporarily )?unavailable)\W*" + _SERVER
+            r"|service (?:temporarily )?unavailable)\W*" + _SERVER,
+            "gateway",
+            "error",
+            "unavailable",
         ),
     ),
     signature(

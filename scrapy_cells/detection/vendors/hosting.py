@@ -22,6 +22,7 @@ from scrapy_cells.detection.rule import (
     tag,
     title,
 )
+from scrapy_cells.detection.shortlist import needs
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _heading(pattern: str) -> Condition:
     return lambda page: "text" if match(page.text) else ""
 
 
+@needs("blocked")
 def _refused_by_front_door(page: Page) -> str:
     refused = page.says("the request is blocked.", limit=400)
     known = "x-azure-ref" in page.headers or page.text.startswith("the request is")

@@ -25,6 +25,7 @@ from scrapy_cells.detection.rule import (
     tag,
     title,
 )
+from scrapy_cells.detection.shortlist import names, needing
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _frame(pattern: str) -> Condition:
                 return "iframe src" if search(source) else ""
         return ""
 
-    return test
+    return needing(test, names(["_incapsula_resource"]))
 
 
 def _loader_alone(page: Page) -> str:

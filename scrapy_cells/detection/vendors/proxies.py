@@ -20,6 +20,7 @@ from scrapy_cells.detection.rule import (
     title,
     title_has,
 )
+from scrapy_cells.detection.shortlist import needs
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def _made_by_proxy(page: Page) -> str:
     return "header via"
 
 
+@needs(*_GATEWAY)
 def _gateway_header(page: Page) -> str:
     for name in page.headers:
         if name.startswith(_GATEWAY):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scrapy_cells.detection.rule import Stage, signature, status
+from scrapy_cells.detection.shortlist import EMPTY, REDIRECTED, UNUSUAL, met_only
 from scrapy_cells.domain.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -20,19 +21,23 @@ _LOGIN_HOST = re.compile(r"^(?:login|signin|passport|sso|accounts?)\.")
 _DATA_TYPES = re.compile(r"^\s*(?:application/(?:[\w.+-]*\+)?json|text/csv|image/)")
 
 
+@met_only(UNUSUAL)
 def _server_error(page: Page) -> str:
     return f"status {page.status}" if 500 <= page.status < 600 else ""
 
 
+@met_only(UNUSUAL)
 def _unknown_status(page: Page) -> str:
     return f"status {page.status}" if page.status >= 600 else ""
 
 
+@met_only(UNUSUAL)
 def _redirect(page: Page) -> str:
     neither = page.status < 400 and page.status // 100 != 2
     return f"status {page.status}" if neither else ""
 
 
+@met_only(EMPTY)
 def _empty(page: Page) -> str:
     """Nothing came, to a request that asked for something."""
     answered = page.method == "GET" and page.status in (200, 202, 203, 206)
@@ -51,6 +56,7 @@ def _is_login(address: str) -> bool:
     return bool(_LOGIN.search(parts.path) or _LOGIN_HOST.match(host))
 
 
+@met_only(REDIRECTED)
 def _login_wall(page: Page) -> str:
     """A login page is a wall where another page was asked for."""
     if not page.redirected or not 200 <= page.status < 300:
@@ -75,9 +81,24 @@ RULES = (
     signature(
         "status.refused", Outcome.BLOCKED, Stage.STATUS, status(403, 418, 430, 451)
     ),
-    signature("status.server_error", Outcome.SERVER_ERROR, Stage.STATUS, _server_error),
-    signature("status.unknown", Outcome.BLOCKED, Stage.STATUS, _unknown_status),
+    signature(
+        "status.server_error",
+        Outcome.SERVER_ERROR,
+        Stage.STATUS,
+        _server_error,
+    ),
+    signature(
+        "status.unknown",
+        Outcome.BLOCKED,
+        Stage.STATUS,
+        _unknown_status,
+    ),
     signature("soft.empty", Outcome.EMPTY, Stage.SOFT, _empty),
-    signature("soft.login_wall", Outcome.SOFT_BLOCK, Stage.SOFT, _login_wall),
+    signature(
+        "soft.login_wall",
+        Outcome.SOFT_BLOCK,
+        Stage.SOFT,
+        _login_wall,
+    ),
     signature("soft.html_for_data", Outcome.SOFT_BLOCK, Stage.SOFT, _html_for_data),
 )
