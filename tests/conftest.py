@@ -1,36 +1,26 @@
-"""What the crawl tests share."""
+"""Fixtures of all tests."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.world.crawl import CrawlResult, run_crawl
-from tests.world.world import World
+from tests.harness.target import Site
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    """A shop and its gateway on loopback, fresh for each test."""
-    with World() as world:
-        yield world
+def site() -> Iterator[Site]:
+    """A web site on loopback behind a gateway, of this test alone."""
+    with Site() as running:
+        yield running
 
 
 @pytest.fixture
-def crawl(world: World) -> Callable[..., CrawlResult]:
-    """Crawls the shop in cells: ``crawl(n=60, CELLS_COUNT=6)``.
-
-    Names in capitals are settings, others are arguments of :func:`run_crawl` or of the
-    spider. ``scheme="https"`` crawls through tunnels.
-    """
-
-    def run(*spider: str, scheme: str = "http", **options: Any) -> CrawlResult:
-        settings = {name: options.pop(name) for name in list(options) if name.isupper()}
-        options.setdefault("base", world.base(scheme))
-        return run_crawl(world.settings(**settings), *spider, **options)
-
-    return run
+def reactor() -> str:
+    """How crawls run: ``asyncio``, or ``none`` in the environment ``no-reactor``."""
+    return os.environ.get("SCRAPY_CELLS_TEST_REACTOR", "asyncio")

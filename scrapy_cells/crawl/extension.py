@@ -150,6 +150,7 @@ class CellExtension:
         runtime.gate.refuse_all("the crawl is closing")
         runtime.stop_timer()
         runtime.collect_deferred(reason)
+        runtime.spill_folder.remove()
         deferred = runtime.deferred
         self._write_stats(deferred)
         runtime.holes.close()

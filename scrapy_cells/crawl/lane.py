@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Any
 from scrapy.pqueues import ScrapyPriorityQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from scrapy import Request
     from scrapy.crawler import Crawler
 
+    from scrapy_cells.crawl.spill import Spill
+
 NOT_BEFORE = "_cells_not_before"
 """Meta key: epoch seconds before which a request must not go out."""
+
+_MOST_IN_MEMORY = 1000
+"""Requests of a cell beyond which its backlog goes to a temporary file."""
 
 _sequence = itertools.count()
 
@@ -32,6 +37,7 @@ class Lane:
     time they are due, and go to the disk when the queue closes.
 
     :param folder: where the disk queue keeps its files, ``""`` for memory
+    :param new_spill: makes the place for what is too much for memory
     """
 
     def __init__(
@@ -42,6 +48,7 @@ class Lane:
         start_queue_cls: type[Any] | None,
         folder: str,
         priorities: Iterable[int] = (),
+        new_spill: Callable[[], Spill] | None = None,
     ) -> None:
         self.cell = cell
         self.version = 0
@@ -53,9 +60,12 @@ class Lane:
         )
         self._delayed: list[tuple[float, int, Request]] = []
         self._fresh_count = len(self._fresh)
+        self._new_spill = new_spill
+        self._spill: Spill | None = None
+        self._spilled = 0
 
     def __len__(self) -> int:
-        return self._fresh_count + len(self._delayed)
+        return self._fresh_count + self._spilled + len(self._delayed)
 
     def push(self, request: Request, now: float) -> None:
         """Add a request; one that is to wait waits.
@@ -64,17 +74,34 @@ class Lane:
         """
         not_before = request.meta.get(NOT_BEFORE)
         if not_before is None or not_before <= now:
-            self._fresh.push(request)
-            self._fresh_count += 1
+            if not self._spill_over(request):
+                self._fresh.push(request)
+                self._fresh_count += 1
             return
         if self._folder:
             # found out now, while the scheduler can still keep it in memory instead
             request.to_dict(spider=self._crawler.spider)
         heapq.heappush(self._delayed, (not_before, next(_sequence), request))
 
+    def _spill_over(self, request: Request) -> bool:
+        """Write a request to the disk if there is no room, or no turn, before others.
+
+        Start requests go out in the order in which they came.
+        """
+        full = self._fresh_count >= _MOST_IN_MEMORY
+        behind = self._spilled and request.meta.get("is_start_request")
+        if self._new_spill is None or not (full or behind):
+            return False
+        if self._spill is None:
+            self._spill = self._new_spill()
+        if not self._spill.push(request):
+            return False
+        self._spilled += 1
+        return True
+
     def due_at(self) -> float:
         """Return when the next request is due: 0 for at once. Not for empty lanes."""
-        return 0.0 if self._fresh_count else self._delayed[0][0]
+        return 0.0 if self._fresh_count or self._spilled else self._delayed[0][0]
 
     def pop(self, now: float, *, fresh_first: bool) -> Request | None:
         """Take the next request that is due.
@@ -83,11 +110,10 @@ class Lane:
             cell is not probed over and over with the one page that always fails
         """
         due = bool(self._delayed) and self._delayed[0][0] <= now
-        if due and not (fresh_first and self._fresh_count):
+        if due and not (fresh_first and (self._fresh_count or self._spilled)):
             return heapq.heappop(self._delayed)[2]
-        while self._fresh_count:
-            request = self._fresh.pop()
-            self._fresh_count -= 1
+        while self._fresh_count or self._spilled:
+            request = self._pop_fresh()
             if request is None:
                 continue
             not_before = request.meta.get(NOT_BEFORE, 0.0)
@@ -97,11 +123,22 @@ class Lane:
             heapq.heappush(self._delayed, (not_before, next(_sequence), request))
         return heapq.heappop(self._delayed)[2] if due else None
 
+    def _pop_fresh(self) -> Request | None:
+        if self._fresh_count:
+            self._fresh_count -= 1
+            return self._fresh.pop()
+        assert self._spill is not None
+        self._spilled -= 1
+        request = self._spill.pop()
+        if not self._spilled:
+            self._spill.close()
+            self._spill = None
+        return request
+
     def drain(self) -> Iterator[Request]:
         """Take out everything, due or not."""
-        while self._fresh_count:
-            request = self._fresh.pop()
-            self._fresh_count -= 1
+        while self._fresh_count or self._spilled:
+            request = self._pop_fresh()
             if request is not None:
                 yield request
         while self._delayed:

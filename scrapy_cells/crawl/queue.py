@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scrapy.pqueues import ScrapyPriorityQueue
@@ -13,6 +14,7 @@ from scrapy_cells.crawl import jobdir
 from scrapy_cells.crawl.dress import undress
 from scrapy_cells.crawl.lane import NOT_BEFORE, Lane, folder_of
 from scrapy_cells.crawl.runtime import runtime_of
+from scrapy_cells.crawl.spill import Spill
 from scrapy_cells.domain.breaker import BreakerState
 
 if TYPE_CHECKING:
@@ -242,8 +244,15 @@ class CellPriorityQueue:
             self._start_queue_cls,
             folder_of(self._folder, cell),
             priorities,
+            # with a JOBDIR everything is on the disk already
+            new_spill=None if self._folder else partial(self._new_spill, cell),
         )
         return lane
+
+    def _new_spill(self, cell: str) -> Spill:
+        name = f"{next(self._sequence)}"
+        path = f"{folder_of(self._runtime.spill_folder.path, cell)}/{name}"
+        return Spill(self._crawler, path)
 
     def _new_ungoverned(self, priorities: Any) -> ScrapyPriorityQueue:
         return ScrapyPriorityQueue.from_crawler(

@@ -16,6 +16,7 @@ from scrapy_cells.config import CellsConfig
 from scrapy_cells.crawl import checks
 from scrapy_cells.crawl.bypass import BypassGate
 from scrapy_cells.crawl.routing import Routing
+from scrapy_cells.crawl.spill import SpillFolder
 from scrapy_cells.domain.cell import Cell
 from scrapy_cells.domain.guard import OutageGuard
 from scrapy_cells.domain.outcome import Outcome
@@ -75,6 +76,7 @@ class Runtime:
         )
         self.guard = OutageGuard()
         self.gate = BypassGate(self)
+        self.spill_folder = SpillFolder()
         self.holes = HoleBook(self.config.holes)
         self.journal = Journal(crawler)
         self.registered: set[str] = set()
