@@ -30,7 +30,7 @@ def main() -> int:
     """Run the crawl; return the exit code."""
     os.environ.setdefault("SCRAPY_SETTINGS_MODULE", "prices.settings")
     settings = get_project_settings()
-    settings.set("EXTENSIONS", {"scrapy_cells.report.live.LiveView": 500}, "project")
+    settings.set("EXTENSIONS", {"scrapy_cells.crawl.live.LiveView": 500}, "project")
     in_terminal = sys.stdout.isatty()
     if in_terminal:
         settings.set("LOG_FILE", "prices.log", "project")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapy_cells.domain.breaker import Breaker, BreakerState, Transition
@@ -18,6 +17,7 @@ from scrapy_cells.domain.outcome import Outcome
 from scrapy_cells.domain.pacing import Pacing
 from scrapy_cells.domain.permit import Permit
 from scrapy_cells.domain.retry import RetryBudget
+from scrapy_cells.domain.snapshot import CellSnapshot
 
 if TYPE_CHECKING:
     import random
@@ -30,28 +30,6 @@ __all__ = ["Cell", "CellOptions", "CellSnapshot"]
 
 _MARGIN = 5.0
 """Seconds by which a lease outlasts the request's own timeout."""
-
-
-@dataclass(frozen=True, slots=True)
-class CellSnapshot:
-    """What there is to see of a cell.
-
-    :param state: closed, warming, held, open, half_open or quarantined
-    :param until: epoch seconds when the state ends, ``None`` if that is open
-    :param factor: share of the budget in use
-    :param requests: sent so far
-    """
-
-    id: str
-    state: str
-    until: float | None
-    health: float
-    generation: int
-    factor: float
-    in_flight: int
-    requests: int
-    outcomes: dict[str, int]
-    replaced: int
 
 
 class Cell:
@@ -153,6 +131,8 @@ class Cell:
         :param session: id of the session to use if it is still there
         :param avoid: ids of sessions to use only if there are no others
         """
+        if self.breaker.state is BreakerState.HALF_OPEN:
+            self.sweep(now)  # a lost probe is heard before the next one goes
         if self.ready_at(now, bypass=bypass) > now:
             return None
         if not self.levers.before_admission(now):
@@ -240,11 +220,14 @@ class Cell:
         breaker = self.breaker
         if not permit.is_probe and self.cohort.get(permit.session.id) is None:
             return  # late news of a session that is gone
-        present = permit.epoch == breaker.epoch
-        if present and not permit.is_probe and breaker.state is BreakerState.CLOSED:
+        if self._is_present(permit):
             if self.levers.after_settlement(permit, outcome, now):
                 return  # the cohort is gone; its last failure is not the next one's
-        elif present and permit.is_probe and outcome is not Outcome.NEUTRAL:
+        elif (
+            permit.is_probe
+            and permit.epoch == breaker.epoch
+            and outcome is not Outcome.NEUTRAL
+        ):
             self.events.append(CellProbed(self.id, now, str(outcome)))
         ok = None if outcome is Outcome.NEUTRAL else not outcome.is_failure
         since = breaker.opened_at
@@ -256,6 +239,14 @@ class Cell:
                 self._opened(now, f"its probe ended in {outcome}")
         elif transition is Transition.CLOSED:
             self._closed(now, since)
+
+    def _is_present(self, permit: Permit) -> bool:
+        """Tell whether an outcome is news of the cohort in its present state."""
+        return (
+            self.breaker.state is BreakerState.CLOSED
+            and permit.epoch == self.breaker.epoch
+            and self.cohort.get(permit.session.id) is not None
+        )
 
     def _opened(self, now: float, why: str) -> None:
         breaker = self.breaker
@@ -288,7 +279,7 @@ class Cell:
             self._one_first = True
             self.hold_until = max(self.hold_until, until)
             self.events.append(CellHeld(self.id, now, self.hold_until))
-            if self.breaker.state is BreakerState.CLOSED:
+            if self._is_present(permit):
                 self.levers.after_settlement(permit, outcome, now)
         else:  # it was under way before the hold: the same event told again
             self.hold_until = max(self.hold_until, until)

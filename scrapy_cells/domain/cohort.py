@@ -46,11 +46,13 @@ class Session:
     :ivar name: "2", or "2r1" once it was replaced
     :ivar strikes: failures in a row that count against it
     :ivar blame: product of the health factors it cost since its last fine answer
+    :ivar burnt: whether the source was told that it is given up
     """
 
     __slots__ = (
         "blame",
         "born",
+        "burnt",
         "draw",
         "generation",
         "id",
@@ -78,6 +80,7 @@ class Session:
         self.born = born
         self.strikes = 0
         self.blame = 1.0
+        self.burnt = False
 
     def __repr__(self) -> str:
         return f"<Session {self.id}>"
@@ -122,6 +125,7 @@ class Cohort:
         self._rotation = not_negative("rotation", rotation)
         self.generation = generation
         self.born = born
+        self._spare: dict[int, Draw] = {}
         self.sessions = self._fill(generation, now) or []
         if not self.sessions:
             raise ValueError(f"cell {cell}: no proxies for {size} sessions")
@@ -191,10 +195,11 @@ class Cohort:
     def advance(self, now: float) -> bool:
         """Give up all sessions for the next generation.
 
-        :return: whether there were enough to have; else nothing changes
+        :return: whether there were enough to have; else the old ones stay, and rest
         """
+        # also if there are too few: the day after which they may be drawn again begins
         for session in self.sessions:
-            self._source.burn(self._cell, session.draw, now)
+            self._burn(session, now)
         sessions = self._fill(self.generation + 1, now)
         if sessions is None:
             return False
@@ -209,7 +214,7 @@ class Cohort:
         draw = self._source.draw(self._cell, self.generation, name, now)
         if draw is None:
             return None
-        self._source.burn(self._cell, session.draw, now)
+        self._burn(session, now)
         new = Session(
             self._tag,
             self.generation,
@@ -221,14 +226,26 @@ class Cohort:
         self.sessions[session.index] = new
         return new
 
+    def _burn(self, session: Session, now: float) -> None:
+        if not session.burnt:
+            session.burnt = True
+            self._source.burn(self._cell, session.draw, now)
+
     def _fill(self, generation: int, now: float) -> list[Session] | None:
-        sessions = []
+        # what was drawn for a generation that fell short is kept for the next try
+        draws = self._spare
         for index in range(self._size):
+            if index in draws:
+                continue
             draw = self._source.draw(self._cell, generation, str(index), now)
             if draw is None:
                 return None
-            sessions.append(Session(self._tag, generation, index, 0, draw, now))
-        return sessions
+            draws[index] = draw
+        self._spare = {}
+        return [
+            Session(self._tag, generation, index, 0, draws[index], now)
+            for index in range(self._size)
+        ]
 
 
 @lru_cache(maxsize=65536)

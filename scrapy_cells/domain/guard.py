@@ -29,12 +29,19 @@ _STREAK = 2
 class _Report:
     """What a cell said last."""
 
-    __slots__ = ("at", "broken", "failed")
+    __slots__ = ("at", "broken", "broken_at", "failed", "failed_at")
 
     def __init__(self) -> None:
-        self.at = float("-inf")
+        self.at = self.failed_at = self.broken_at = float("-inf")
         self.failed = 0
         self.broken = 0
+
+    def fails(self, since: float) -> bool:
+        # other news may be newer: a cell that meets captchas now is not down
+        return self.failed >= _STREAK and self.failed_at > since
+
+    def is_broken(self, since: float) -> bool:
+        return self.broken >= _STREAK and self.broken_at > since
 
 
 class OutageGuard:
@@ -69,15 +76,17 @@ class OutageGuard:
             report.failed = report.broken = 0
         elif outcome.is_outage:
             report.failed += 1
+            report.failed_at = now
         elif outcome is Outcome.PARSE_FAILURE:
             report.broken += 1
+            report.broken_at = now
 
     def check(self, now: float) -> list[CellEvent]:
         """Look at all reports; return what changed."""
         since = now - _WINDOW
         reporting = [r for r in self._reports.values() if r.at > since]
-        failing = sum(report.failed >= _STREAK for report in reporting)
-        broken = sum(report.broken >= _STREAK for report in reporting)
+        failing = sum(report.fails(since) for report in reporting)
+        broken = sum(report.is_broken(since) for report in reporting)
         events: list[CellEvent] = []
         recovered, self._recovered = self._recovered, False
         if self._outage_since is None:

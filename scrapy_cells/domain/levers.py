@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scrapy_cells.domain.breaker import BreakerState
 from scrapy_cells.domain.events import (
     CellQuarantined,
     CohortRetired,
@@ -76,11 +77,13 @@ class Levers:
             self._trouble.clear()
             cell.health.apply(outcome)
             return False
-        if not outcome.is_failure or cell.suspended:
+        if not outcome.is_failure:
             return False
         if not self._trouble:
             self._trouble_since = now
         self._trouble[outcome] += 1
+        if cell.suspended:
+            return False
         session.blame *= cell.health.apply(outcome)
         if outcome.strikes_session:
             session.strikes += 1
@@ -200,11 +203,10 @@ class Levers:
     def _is_well(self, now: float) -> bool:
         cell = self._cell
         return (
-            not self.quarantined
+            cell.breaker.state is BreakerState.CLOSED
+            and not self._trouble
             and cell.pacing.done(now)
             and cell.health.score >= _HEALTHY
-            and not cell.breaker.recent_failures
-            and cell.breaker.ready_at(now) <= now
         )
 
 

@@ -8,7 +8,6 @@ from scrapy_cells.domain.checked import not_negative, positive, share
 
 _SHARES = frozenset(
     {
-        "pacing_floor",
         "captcha_penalty",
         "failure_penalty",
         "recovery",
@@ -63,6 +62,10 @@ class CellOptions:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name == "pacing_floor":
+                # at 0 a cell would never get its second chance
+                positive(field.name, share(field.name, value))
+                continue
             if field.name in _SHARES:
                 share(field.name, value)
             elif field.name in _MAY_BE_ZERO:

@@ -8,8 +8,9 @@ import pytest
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.test import get_crawler
 
+from scrapy_cells.crawl.live import LiveView
 from scrapy_cells.domain.cell import CellSnapshot
-from scrapy_cells.report.live import LiveView, picture, summary
+from scrapy_cells.report.live import picture, summary
 
 rich_console = pytest.importorskip("rich.console")
 
