@@ -167,6 +167,10 @@ def keep_sessions_apart(
     return pools
 
 
+_IDLE_CONNECTIONS = 8
+"""Idle connections that a session may keep at least."""
+
+
 @dataclass(slots=True)
 class Trip:
     """One request on its way through a download handler.
@@ -221,7 +225,11 @@ class SessionPools:
 
     def _new_pool(self) -> HTTPConnectionPool:
         pool = HTTPConnectionPool(self._default._reactor, persistent=self.persistent)
-        pool.maxPersistentPerHost = self._default.maxPersistentPerHost
+        # CONCURRENT_REQUESTS_PER_DOMAIN, which is 1 in a new project, limits neither
+        # a cell nor the connections of one of its sessions
+        pool.maxPersistentPerHost = max(
+            self._default.maxPersistentPerHost, _IDLE_CONNECTIONS
+        )
         # a second try on a new connection is ours to make: it has to cost a token
         pool.retryAutomatically = False
         pool._factory = self._default._factory
@@ -229,11 +237,11 @@ class SessionPools:
 
 
 def _with_ipv6(key: Any, endpoint: Any) -> Any:
-    """Replace the endpoint of an IPv6 proxy, which Twisted would look up by name.
+    """Replace the endpoint of an IPv6 proxy, which would be looked up as a name.
 
-    ``twisted.web.client.URI`` leaves the brackets on the host (Scrapy issue 6674).
+    Scrapy's resolver only knows IPv4 (Scrapy issue 6674).
     """
-    if key[0] == b"http-proxy" and key[1].startswith(b"["):
+    if key[0] == b"http-proxy" and b":" in key[1]:
         host = key[1].strip(b"[]").decode("ascii")
         return TCP6ClientEndpoint(_reactor(), host, key[2])
     return endpoint

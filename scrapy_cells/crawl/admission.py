@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy_cells.crawl.bypass import is_robots_txt
 from scrapy_cells.crawl.dress import dress, undress
 from scrapy_cells.crawl.runtime import runtime_of
 from scrapy_cells.crawl.session import has_own_proxy
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scrapy_cells.crawl.runtime import Runtime
+
+_ROBOTS_TIMEOUT = 5.0
+"""Seconds for a robots.txt, for which all pages wait; another cell tries then."""
 
 
 class AdmissionMiddleware:
@@ -44,7 +48,10 @@ class AdmissionMiddleware:
             permit = await runtime.gate.acquire(request)
         if has_own_proxy(request):
             request.meta["_cells_own_proxy"] = True
-        dress(request, permit, runtime.cell(permit.cell).options.timeout)
+        timeout = runtime.cell(permit.cell).options.timeout
+        if is_robots_txt(request):
+            timeout = min(timeout, _ROBOTS_TIMEOUT)
+        dress(request, permit, timeout)
 
     def process_response(self, request: Request, response: Response) -> Response:
         permit = self._runtime.permit_of(request)

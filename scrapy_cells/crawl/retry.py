@@ -218,7 +218,7 @@ class DelayedRetry:
         if not outcome.is_failure:
             return
         self._runtime.holes.given_up(request, permit.cell, reason, str(outcome))
-        logger.info(
+        logger.debug(
             "Gave up %(request)s in cell %(cell)s: %(outcome)s (%(reason)s)",
             {
                 "request": request,

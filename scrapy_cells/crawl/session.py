@@ -42,16 +42,15 @@ class SessionMiddleware:
 
         return cls(runtime_of(crawler), judge_of(crawler))
 
-    def process_request(self, request: Request) -> None:
+    def process_request(self, request: Request) -> Request | None:
         runtime = self._runtime
         if not runtime.governs(request):
-            return
+            return None
         permit = runtime.permit_of(request)
         if permit is None:
-            # never out into the open: it would go without a budget and a proxy
-            raise CellUnavailable(
-                str(request.meta.get("cell", "?")), "its permit was taken back"
-            )
+            # it was held up for so long that its permit was taken back: never out
+            # without one, but once more through the scheduler
+            return request.replace(dont_filter=True)
         if not request.meta.get("_cells_own_proxy"):
             self._put_on(request, permit)
         cell = runtime.cell(permit.cell)
@@ -59,6 +58,7 @@ class SessionMiddleware:
         cell.mark_sent(permit, runtime.clock.now(), timeout)
         if "retry_times" not in request.meta:
             cell.retry_budget.first_attempt()
+        return None
 
     def process_response(
         self, request: Request, response: Response
