@@ -130,12 +130,14 @@ FAULTS = {
 class _Isolated:
     """One crawl of 960 keys, with or without a hurt cell."""
 
-    def __init__(self, fault: str | None, scheme: str) -> None:
+    def __init__(self, fault: str | None, scheme: str, latency: float) -> None:
         keys = keys_of(960, 24)
         healthy = set().union(*(keys[cell] for cell in keys if cell != HURT))
         with World() as world:
             if fault is not None:
                 world.hurt(fault, cell=HURT, delay=10.0)
+            if latency:
+                world.hurt("slow", delay=latency)
             crawled = run_crawl(
                 world.settings(CELLS_TIMEOUT=5), base=world.base(scheme), n=960
             )
@@ -147,15 +149,19 @@ class _Isolated:
             self.crawled = crawled
 
 
-def isolation(part: str | None, rounds: int) -> None:
-    """Whatever hurts one cell, the other 23 finish as if nothing had."""
+def isolation(part: str | None, rounds: int, latency: float = 0.0) -> None:
+    """Whatever hurts one cell, the other 23 finish as if nothing had.
+
+    :param latency: seconds the shop takes; with some, the time does not depend on what
+        else the machine does
+    """
     for fault, scheme in FAULTS.items():
         if part not in {None, fault}:
             continue
         free, hurt = [], []
         for number in range(rounds):
-            pair = [lambda: free.append(_Isolated(None, scheme))]
-            pair.append(lambda: hurt.append(_Isolated(fault, scheme)))
+            pair = [lambda: free.append(_Isolated(None, scheme, latency))]
+            pair.append(lambda: hurt.append(_Isolated(fault, scheme, latency)))
             for run in pair if number % 2 else reversed(pair):
                 run()
         usual = statistics.median(run.seconds for run in free)
@@ -688,10 +694,16 @@ def main() -> int:
     parser.add_argument("point", nargs="?", choices=list(POINTS))
     parser.add_argument("part", nargs="?", help="a fault of isolation, a scheme...")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--latency", type=float, default=0.0, help="of the shop, for isolation"
+    )
     given = parser.parse_args()
     for name, point in POINTS.items():
         if given.point in {None, name}:
-            point(given.part, given.rounds)
+            if point is isolation:
+                isolation(given.part, given.rounds, given.latency)
+            else:
+                point(given.part, given.rounds)
     return int(Report.failed)
 
 

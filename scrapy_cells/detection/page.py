@@ -89,11 +89,13 @@ class Page:
 
     @cached_property
     def headers(self) -> dict[str, str]:
+        # past the getters of Scrapy's class, which copy every list
+        items = dict.items(self.response.headers)
         return {
-            name.decode("latin-1").lower(): b",".join(
-                value for value in values if value is not None
-            ).decode("latin-1")
-            for name, values in self.response.headers.items()
+            name.decode("latin-1").lower(): b",".join(filter(None, values)).decode(
+                "latin-1"
+            )
+            for name, values in items
         }
 
     def header(self, name: str) -> str:

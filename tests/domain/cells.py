@@ -67,6 +67,14 @@ def end(cell: Cell, outcome: Outcome, now: float, index: int | None = None, **ho
     return permit
 
 
+def wait(cell: Cell, now: float) -> float:
+    """Return when the cell is ready, asking again as a timer would."""
+    while (due := cell.ready_at(now)) > now:
+        assert due < math.inf
+        now = due
+    return now
+
+
 def trip(cell: Cell, now: float) -> None:
     """Open the breaker by soft failures, with nobody given up for it."""
     cell.suspended = True

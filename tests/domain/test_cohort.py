@@ -248,9 +248,7 @@ def test_rotation_is_no_replacement():
 
 def test_rotation_spreads_cells_over_the_period():
     """A hundred cells do not all rotate in the same hours."""
-    cohorts = [
-        Cohort(f"{n:02}", 1, Source(), NOW, rotation=DAY) for n in range(100)
-    ]
+    cohorts = [Cohort(f"{n:02}", 1, Source(), NOW, rotation=DAY) for n in range(100)]
     hours = Counter(
         next(h for h in range(25) if cohort.rotation_due(NOW + h * 3600.0))
         for cohort in cohorts
