@@ -39,7 +39,7 @@ class Source:
         self.resting.append((now, draw.proxy))
 
 
-def new_cell(source: Source | None = None, id: str = "07", **options: float) -> Cell:
+def new_cell(source: Source | None = None, id: str = "07", **options: float) -> Cell:  # noqa: A002
     """Return a cell whose budget is never what is in the way, unless asked for."""
     wide = {"rate": 1000.0, "burst": 1000.0, "concurrency": 16, "session_rotation": 0}
     return Cell(

@@ -54,8 +54,10 @@ LINES = [
     ),
     (
         CohortRetired("07", AT, 0, 0.421875, "3 captchas in 41 s", 0.25, 300.0),
-        "cell 07 retired cohort g0: health 0.42 after 3 captchas in 41 s;"
-        " g1 warms up at 25 % for 300 s",
+        (
+            "cell 07 retired cohort g0: health 0.42 after 3 captchas in 41 s;"
+            " g1 warms up at 25 % for 300 s"
+        ),
     ),
     (
         CellQuarantined("07", AT, 1, AT + 5400, "no proxy is left in its reserve"),
@@ -67,14 +69,18 @@ LINES = [
     ),
     (
         OutageSuspected("", AT, 12, 20),
-        "outage suspected: 12 of 20 cells fail within a minute; no session is given up"
-        " for it, and one cell probes for all",
+        (
+            "outage suspected: 12 of 20 cells fail within a minute; no session is given up"
+            " for it, and one cell probes for all"
+        ),
     ),
     (OutageEnded("", AT, 65.0), "outage over after 65 s"),
     (
         SiteChangeSuspected("", AT, 12, 20),
-        "site change suspected: callbacks of 12 of 20 cells fail within a minute; that"
-        " is no block, look at the spider",
+        (
+            "site change suspected: callbacks of 12 of 20 cells fail within a minute; that"
+            " is no block, look at the spider"
+        ),
     ),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import pytest
 
@@ -497,7 +497,7 @@ def test_one_session_a_day_is_rotated():
         "07g0s2",
         "07g0s3",
     ]
-    gaps = [b.at - a.at for a, b in zip(events, events[1:], strict=False)]
+    gaps = [b.at - a.at for a, b in pairwise(events)]
     assert gaps == [DAY] * (len(events) - 1)
     assert events[0].describe() == "cell 07 rotated session 07g0s0 to 07g0s0r1"
     assert cell.health.score == 1

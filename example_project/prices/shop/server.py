@@ -82,8 +82,8 @@ class ShopServer:
                 headers = {"Server": "shop", **reply.headers}
                 writer.write(wire.response_bytes(reply.status, headers, reply.body))
                 await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # they went away
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # they went away, or the shop closes
         finally:
             await wire.close(writer)
 
