@@ -39,11 +39,13 @@ class Source:
         self.resting.append((now, draw.proxy))
 
 
-def new_cell(source: Source | None = None, id: str = "07", **options: float) -> Cell:  # noqa: A002
+def new_cell(
+    source: Source | None = None, cell_cell_id: str = "07", **options: float
+) -> Cell:
     """Return a cell whose budget is never what is in the way, unless asked for."""
     wide = {"rate": 1000.0, "burst": 1000.0, "concurrency": 16, "session_rotation": 0}
     return Cell(
-        id,
+        cell_id,
         CellOptions(**{**wide, **options}),
         source or Source(),
         random.Random(1),

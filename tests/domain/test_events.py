@@ -70,16 +70,16 @@ LINES = [
     (
         OutageSuspected("", AT, 12, 20),
         (
-            "outage suspected: 12 of 20 cells fail within a minute; no session is given up"
-            " for it, and one cell probes for all"
+            "outage suspected: 12 of 20 cells fail within a minute; no session is given"
+            " up for it, and one cell probes for all"
         ),
     ),
     (OutageEnded("", AT, 65.0), "outage over after 65 s"),
     (
         SiteChangeSuspected("", AT, 12, 20),
         (
-            "site change suspected: callbacks of 12 of 20 cells fail within a minute; that"
-            " is no block, look at the spider"
+            "site change suspected: callbacks of 12 of 20 cells fail within a minute;"
+            " that is no block, look at the spider"
         ),
     ),
 ]

@@ -507,7 +507,7 @@ def test_cells_rotate_at_different_hours():
     """The day's load on the gateway is spread."""
     hours = set()
     for number in range(24):
-        cell = new_cell(id=f"{number:02}", session_rotation=DAY)
+        cell = new_cell(cell_id=f"{number:02}", session_rotation=DAY)
         for hour in range(26):
             end(cell, OK, NOW + hour * HOUR)
         hours.add(cell.take_events()[0].at)

@@ -91,8 +91,8 @@ class Gateway:
                     break
                 else:
                     await self._forward(line, head, exit_)
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # one of the two went away
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # one of the two went away, or the gateway closes
         finally:
             if line.source:
                 self._shop.forget(line.source)
