@@ -40,7 +40,7 @@ class Source:
 
 
 def new_cell(
-    source: Source | None = None, cell_cell_id: str = "07", **options: float
+    source: Source | None = None, cell_id: str = "07", **options: float
 ) -> Cell:
     """Return a cell whose budget is never what is in the way, unless asked for."""
     wide = {"rate": 1000.0, "burst": 1000.0, "concurrency": 16, "session_rotation": 0}
