@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 
-def number(value: Any) -> float:
-    """Read a number.
+def number(allowed: str, fits: Callable[[float], bool]) -> Callable[[Any], float]:
+    """Return a reader of numbers, also written as text.
 
-    :raises ValueError: for anything else, booleans, NaN and infinity among it
+    It refuses booleans, NaN and infinity.
+
+    :param allowed: what is allowed, in words that follow "must be"
     """
-    if isinstance(value, str):
-        value = float(value.strip())
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError("must be a number")
-    if not math.isfinite(value):
-        raise ValueError("must be a finite number")
-    return float(value)
+
+    def read(value: Any) -> float:
+        found = _finite(value)
+        if found is None or not fits(found):
+            raise ValueError(f"must be {allowed}")
+        return found
+
+    return read
 
 
-def whole(value: Any) -> int:
-    """Read a whole number.
+def whole(allowed: str, fits: Callable[[float], bool]) -> Callable[[Any], int]:
+    """Return a reader of whole numbers, like :func:`number`."""
+    read_number = number(allowed, lambda found: found.is_integer() and fits(found))
+    return lambda value: int(read_number(value))
 
-    :raises ValueError: for anything else
-    """
-    found = number(value)
-    if found != int(found):
-        raise ValueError("must be a whole number")
-    return int(found)
+
+def or_none(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a reader to which ``None`` is fine too."""
+    return lambda value: None if value is None else read(value)
 
 
 def flag(value: Any) -> bool:
@@ -47,21 +52,50 @@ def flag(value: Any) -> bool:
     raise ValueError("must be True or False")
 
 
+def text(value: Any) -> str:
+    """Read a string; a path will do.
+
+    :raises ValueError: for anything else
+    """
+    found = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(found, str):
+        raise ValueError("must be a string")
+    return found.strip()
+
+
 def texts(value: Any) -> tuple[str, ...]:
     """Read a list of strings: a list, JSON, or separated by commas.
 
     :raises ValueError: for anything else
     """
+    if isinstance(value, str) and not value.strip().startswith("["):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    return json_texts(value)
+
+
+def json_texts(value: Any) -> tuple[str, ...]:
+    """Read a list of strings that may hold commas: a list, or JSON.
+
+    :raises ValueError: for anything else
+    """
     if isinstance(value, str):
-        text = value.strip()
-        if text.startswith("["):
-            value = json.loads(text)
-        else:
-            value = [part.strip() for part in text.split(",") if part.strip()]
-    if isinstance(value, (set, frozenset)):
+        value = _json(value, 'must be a list of strings; as text, JSON: ["a", "b"]')
+    if isinstance(value, (set, frozenset)) and all(isinstance(v, str) for v in value):
         value = sorted(value)
     if not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
         raise ValueError("must be a list of strings")
+    return tuple(value)
+
+
+def entries(value: Any) -> tuple[Any, ...]:
+    """Read a list of objects or of their import paths.
+
+    :raises ValueError: for anything else
+    """
+    if isinstance(value, str):
+        return texts(value)
+    if not isinstance(value, Sequence):
+        raise ValueError("must be a list of rule classes or of their import paths")
     return tuple(value)
 
 
@@ -71,7 +105,25 @@ def mapping(value: Any) -> dict[str, Any]:
     :raises ValueError: for anything else
     """
     if isinstance(value, str):
-        value = json.loads(value or "{}")
+        value = _json(value or "{}", "must be a dictionary; as text, JSON")
     if not isinstance(value, Mapping):
         raise ValueError("must be a dictionary")
     return {str(key): entry for key, entry in value.items()}
+
+
+def _finite(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (str, Real)):
+        return None
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _json(value: str, allowed: str) -> Any:
+    try:
+        return json.loads(value)
+    except (RecursionError, ValueError):
+        # not the decoder's own words: they do not say what was wanted
+        raise ValueError(allowed) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import os
 import re
 import string
@@ -14,6 +16,10 @@ from scrapy_cells.proxies import mask, parse_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from scrapy_cells.proxies import ProxyUrl
+
+logger = logging.getLogger(__name__)
 
 FIELDS = ("cell", "generation", "session", "session_id")
 _ENV = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -50,12 +56,12 @@ class NoProxySource:
 class TemplateSource(NoProxySource):
     """Proxies by a template with the fields of :data:`FIELDS`.
 
-    :param template: checked by :func:`check_template`
+    :param template: one in which :func:`template_problem` finds nothing
     """
 
     def __init__(self, template: str, agents: Agents) -> None:
         super().__init__(agents)
-        self._template = expand_env(template)
+        self._template = _expand_braced(template)
 
     def draw(self, cell: str, generation: int, name: str, now: float) -> Draw | None:
         url = render(self._template, cell, generation, name)
@@ -65,7 +71,9 @@ class TemplateSource(NoProxySource):
 class CallableSource(NoProxySource):
     """Proxies by a function of ``(cell, generation, session, session_id)``.
 
-    It returns a proxy URL, or ``None`` when there is no other to have.
+    It returns a proxy URL, or ``None`` when there is no other to have. What it cannot
+    mean to return counts as ``None`` and is logged: no URL, a proxy that another
+    session has, or one that was given up within a day.
     """
 
     def __init__(
@@ -73,14 +81,39 @@ class CallableSource(NoProxySource):
     ) -> None:
         super().__init__(agents)
         self._function = function
+        self._users: dict[ProxyUrl, str] = {}
+        self._burnt: dict[ProxyUrl, float] = {}
 
     def draw(self, cell: str, generation: int, name: str, now: float) -> Draw | None:
         session_id = f"{cell_tag(cell)}g{generation}s{name}"
-        url = self._function(cell, generation, name, session_id)
-        if url is None:
+        try:
+            url = self._function(cell, generation, name, session_id)
+            if url is None:
+                return None
+            self._take(parse_proxy(_text(url)), session_id, now)
+        except Exception as error:  # noqa: BLE001
+            # a user's function that fails in mid-crawl must not take the crawl along;
+            # no traceback, which may show credentials
+            logger.error(  # noqa: TRY400
+                "CELLS_PROXY gave no proxy for session %(session)s: %(error)s",
+                {"session": session_id, "error": mask(str(error))},
+            )
             return None
-        parse_proxy(url)
         return Draw(url, self._agents.of(cell, generation, name))
+
+    def burn(self, cell: str, draw: Draw, now: float) -> None:
+        if draw.proxy is not None:
+            proxy = parse_proxy(draw.proxy)
+            self._users.pop(proxy, None)
+            self._burnt[proxy] = now
+
+    def _take(self, proxy: ProxyUrl, session_id: str, now: float) -> None:
+        if (user := self._users.get(proxy, session_id)) != session_id:
+            raise ValueError(f"{proxy.masked} is the proxy of session {user}")
+        if now - self._burnt.get(proxy, -_REST) < _REST:
+            raise ValueError(f"{proxy.masked} was given up less than a day ago")
+        self._burnt.pop(proxy, None)
+        self._users[proxy] = session_id
 
 
 class ListSource(NoProxySource):
@@ -96,14 +129,16 @@ class ListSource(NoProxySource):
         self, urls: Sequence[str], sessions: Mapping[str, int], agents: Agents
     ) -> None:
         super().__init__(agents)
-        if problem := list_problem(urls, sessions):
+        if problem := list_problem(urls) or too_few(urls, sessions):
             raise ValueError(problem)
         self._fresh: dict[str, deque[str]] = {cell: deque() for cell in sessions}
         self._burnt: dict[str, deque[tuple[float, str]]] = {}
-        # first what everybody needs, then the reserve, one each in turn
+        # one each in turn, until all have what they need; the rest is the reserve
         left = deque(urls)
-        for cell, needed in sessions.items():
-            self._fresh[cell].extend(left.popleft() for _ in range(needed))
+        for turn in range(max(sessions.values(), default=0)):
+            for cell, needed in sessions.items():
+                if turn < needed:
+                    self._fresh[cell].append(left.popleft())
         while left:
             for cell in sessions:
                 if left:
@@ -124,43 +159,60 @@ class ListSource(NoProxySource):
             self._burnt.setdefault(cell, deque()).append((now, draw.proxy))
 
 
-def list_problem(urls: Sequence[str], sessions: Mapping[str, int]) -> str | None:
-    """Return what is wrong with a proxy list for these cells, in words."""
+def list_problem(urls: Sequence[str]) -> str | None:
+    """Return what is wrong with the entries of a proxy list, in words."""
+    places: dict[ProxyUrl, int] = {}
     for number, url in enumerate(urls, 1):
         try:
-            parse_proxy(url)
+            proxy = parse_proxy(url)
         except ValueError as error:
             return f"proxy {number} of the list: {error}"
-    if len(set(urls)) < len(urls):
-        twice = next(url for url in urls if urls.count(url) > 1)
-        return f"{mask(twice)!r} stands in the list more than once"
-    needed = sum(sessions.values())
-    if len(urls) < needed:
-        return (
-            f"{len(urls)} proxies are too few for {len(sessions)} cells with"
-            f" {needed} sessions in all. Add {needed - len(urls)} proxies, or lower"
-            " CELLS_COUNT or CELLS_SESSIONS"
-        )
+        first = places.setdefault(proxy, number)
+        if first != number:
+            return (
+                f"proxies {first} and {number} of the list are the same,"
+                f" {proxy.masked!r}: a proxy is in one cell only"
+            )
     return None
 
 
-def expand_env(template: str) -> str:
+def too_few(urls: Sequence[str], sessions: Mapping[str, int]) -> str | None:
+    """Say, with the numbers, that a list is too short; ``None`` if it is not."""
+    needed = sum(sessions.values())
+    if len(urls) >= needed:
+        return None
+    return (
+        f"{len(urls)} proxies are too few for {len(sessions)} cells with"
+        f" {needed} sessions in all. Add {needed - len(urls)} proxies, or lower"
+        " CELLS_COUNT or CELLS_SESSIONS"
+    )
+
+
+def expand_env(text: str) -> str:
     """Put environment variables in the place of ``${NAME}``.
 
     :raises ValueError: naming one that is not set
     """
+    return _ENV.sub(lambda match: _environment(match.group(1)), text)
 
-    def value(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in os.environ:
-            raise ValueError(
-                f"the environment variable {name} is not set; set it, or take"
-                f" ${{{name}}} out of the template"
-            )
-        # what looks like a field in a password is none
-        return os.environ[name].replace("{", "{{").replace("}", "}}")
 
-    return _ENV.sub(value, template)
+def _expand_braced(template: str) -> str:
+    # what looks like a field in a password from the environment is none
+    return _ENV.sub(
+        lambda match: (
+            _environment(match.group(1)).replace("{", "{{").replace("}", "}}")
+        ),
+        template,
+    )
+
+
+def _environment(name: str) -> str:
+    if name not in os.environ:
+        raise ValueError(
+            f"the environment variable {name} is not set; set it, or take"
+            f" ${{{name}}} out of the setting"
+        )
+    return os.environ[name]
 
 
 def render(template: str, cell: str, generation: int, name: str) -> str:
@@ -173,39 +225,62 @@ def render(template: str, cell: str, generation: int, name: str) -> str:
     )
 
 
+_SAMPLES = {
+    "session": ("00", 0, "1"),
+    "replaced session": ("00", 0, "0r1"),
+    "generation": ("00", 1, "0"),
+    "cell": ("01", 0, "0"),
+}
+"""What differs from session 0 of generation 0 of cell 00, and must show."""
+
+
 def template_problem(template: str) -> str | None:
     """Return what is wrong with a template, in words."""
     try:
-        expanded = expand_env(template)
+        expanded = _expand_braced(template)
         names = [field for _, field, _, _ in string.Formatter().parse(expanded)]
-        unknown = [name for name in names if name is not None and name not in FIELDS]
-        if unknown:
-            known = ", ".join(f"{{{name}}}" for name in FIELDS)
-            return f"unknown field {{{unknown[0]}}}; there are {known} and ${{ENV}}"
-        first, by_session, by_generation, by_cell = (
-            parse_proxy(render(expanded, cell, generation, name))
-            for cell, generation, name in (
-                ("00", 0, "0"),
-                ("00", 0, "0r1"),
-                ("00", 1, "0"),
-                ("01", 0, "0"),
-            )
-        )
+        for name in names:
+            if name is not None and name not in FIELDS:
+                return _unknown_field(template, name)
+        first = _identity(render(expanded, "00", 0, "0"))
+        same = [
+            what
+            for what, sample in _SAMPLES.items()
+            if _identity(render(expanded, *sample)) == first
+        ]
     except (ValueError, KeyError, IndexError) as error:
-        return str(error)
-    same = [
-        what
-        for what, other in (
-            ("session", by_session),
-            ("generation", by_generation),
-            ("cell", by_cell),
-        )
-        if other == first
-    ]
+        return f"{error} (write {{{{ and }}}} for braces that are no field)"
     if same:
         return (
-            f"gives the same proxy user for every {' and every '.join(same)}: what"
-            " replaces a burnt session would be the burnt one again. Use {session_id},"
-            " or {cell}, {generation} and {session} together"
+            f"gives the same user name for every {' and every '.join(same)}: what"
+            " replaces a burnt session would be the burnt one again. Put {session_id},"
+            " or {cell}, {generation} and {session} together, into the user name; a"
+            ' list of proxies is written ["http://...", "http://..."]'
         )
     return None
+
+
+def _identity(url: str) -> tuple[str, int, str | None]:
+    """Return what a gateway tells its sessions apart by: not the password."""
+    proxy = parse_proxy(url)
+    return proxy.host, proxy.port, proxy.username
+
+
+def _unknown_field(template: str, name: str) -> str:
+    if near := difflib.get_close_matches(name, FIELDS, n=1):
+        return f"unknown field {{{name}}}; did you mean {{{near[0]}}}?"
+    credentials = template.partition("://")[2].rpartition("@")[0]
+    if "{" + name in credentials.partition(":")[2]:
+        # it may be a piece of a password, and is not shown
+        return (
+            "the password holds a brace that starts no field; write {{ and }} for"
+            " braces, or take the password from ${ENV}"
+        )
+    known = ", ".join(f"{{{field}}}" for field in FIELDS)
+    return f"unknown field {{{name}}}; there are {known} and ${{ENV}}"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"a proxy URL is a string, not {type(value).__name__}")
+    return value
