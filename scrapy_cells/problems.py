@@ -24,8 +24,12 @@ _LONGEST = 160
 
 def unknown_setting(name: str, known: Iterable[str]) -> str:
     """Say that there is no such setting, and which one may be meant."""
-    near = nearest(name, known)
-    hint = f"did you mean {near}?" if near else "see the README for those there are"
+    # without what they all start with, which makes any two look alike
+    prefix = "CELLS_"
+    near = nearest(name[len(prefix) :], [n.removeprefix(prefix) for n in known])
+    hint = "see the README for those there are"
+    if near is not None:
+        hint = f"did you mean {prefix}{near}?"
     return f"{name}: no such setting; {hint}"
 
 

@@ -1,6 +1,7 @@
 """Proxy addresses, and where sessions get them."""
 
 import base64
+import itertools
 from collections import Counter
 
 import pytest
@@ -171,7 +172,7 @@ def test_template_gives_every_session_its_user():
 
 
 def test_secret_of_a_template_comes_from_the_environment(monkeypatch):
-    """Braces in the password are no fields, neither there nor where they are doubled."""
+    """Braces in the password are no fields, neither there nor where doubled."""
     monkeypatch.setenv("GATE_PASSWORD", "{cell}@}%25{")
     template = "http://{session_id}:${GATE_PASSWORD}{{x}}@gate:8000"
     assert template_problem(template) is None
@@ -259,7 +260,7 @@ def test_list_is_divided_so_that_no_proxy_is_in_two_cells():
     source = ListSource(proxies(33), cells, NONE)
     dealt = {cell: drawn(source, cell, 100) for cell in cells}
     assert sorted(Counter(map(len, dealt.values())).items()) == [(6, 2), (7, 3)]
-    assert sorted(sum(dealt.values(), [])) == sorted(proxies(33))
+    assert sorted(itertools.chain(*dealt.values())) == sorted(proxies(33))
 
 
 def test_list_that_grows_at_its_end_leaves_sessions_where_they_are():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,9 +44,10 @@ def read_state(state: Any) -> QueueState:
     """
     if not state:
         return QueueState()
-    if not (isinstance(state, list) and len(state) == 2 and state[0] == _MARK):
-        raise CellsConfigError([_refusal("the JOBDIR's requests.queue/active.json")])
-    return QueueState(**state[1])
+    if isinstance(state, list) and len(state) == 2 and state[0] == _MARK:
+        with suppress(TypeError):
+            return QueueState(**state[1])
+    raise CellsConfigError([_refusal("the JOBDIR's requests.queue/active.json")])
 
 
 def check_jobdir(settings: BaseSettings) -> None:

@@ -99,7 +99,9 @@ class CellPriorityQueue:
         cell = request.meta.get("cell")
         if cell is None or cell not in runtime.routing.index:
             cell = runtime.routing.settle_on_running(request)
-        lane = self._lanes.get(cell) or self._open(cell)
+        lane = self._lanes.get(cell)
+        if lane is None:
+            lane = self._open(cell)
         now = self._clock.now()
         lane.push(request, now)
         self._count += 1
@@ -267,23 +269,27 @@ class CellPriorityQueue:
         now = self._clock.now()
         index, running = self._runtime.routing.index, set(self._runtime.running)
         moved = state.cell_count not in (0, len(self._runtime.all_cells))
+        moving: list[tuple[str, str, list[int]]] = []
         for cell, priorities in state.cells.items():
             if moved or cell not in index:
-                self._reroute(cell, priorities)
+                # all files move aside before the first cell is filled: it may have
+                # the name of one that is still to be emptied
+                aside = jobdir.move_aside(folder_of(self._folder, cell))
+                moving.append((cell, aside, priorities))
             elif cell in running:
                 lane = self._open(cell, priorities)
                 self._count += len(lane)
                 self._place(lane, now)
             else:  # another process runs it, or this one will again
                 self._set_aside[cell] = priorities
+        for cell, aside, priorities in moving:
+            self._reroute(cell, aside, priorities)
 
-    def _reroute(self, cell: str, priorities: list[int]) -> None:
+    def _reroute(self, cell: str, aside: str, priorities: list[int]) -> None:
         """Move the requests of a cell to where their keys belong by now.
 
-        Its files move aside first, since a cell of the same name may come to be filled
-        while this one is emptied.
+        :param aside: the folder in which its files are
         """
-        aside = jobdir.move_aside(folder_of(self._folder, cell))
         lane = Lane(
             cell,
             self._crawler,

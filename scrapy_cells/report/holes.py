@@ -79,9 +79,7 @@ class HoleBook:
         self.by_cell[cell] += 1
         if self._path:
             if self._file is None:
-                path = Path(self._path)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = path.open("w", encoding="utf-8")
+                self._file = self._open()
             self._file.write(json.dumps(asdict(hole), ensure_ascii=False) + "\n")
 
     def dropped(self, request: Request, exception: Exception) -> None:
@@ -92,7 +90,12 @@ class HoleBook:
     def close(self) -> None:
         """Write out; a run without a hole leaves an empty file, not an old one."""
         if self._path and self._file is None:
-            Path(self._path).write_text("", encoding="utf-8")
+            self._file = self._open()
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _open(self) -> TextIO:
+        path = Path(self._path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w", encoding="utf-8")

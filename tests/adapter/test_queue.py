@@ -352,6 +352,19 @@ def test_request_of_a_cell_that_does_not_run_here_goes_through_one_that_does(new
 # Counting
 
 
+def test_empty_lane_is_used_again(new_rig):
+    """A cell keeps its one lane, with its open files, when it runs out of requests."""
+    rig = new_rig()
+    queue = rig.queue()
+    for n in range(3):
+        queue.push(rig.request("00", f"k{n}"))
+        lane = queue._lanes["00"]
+        assert len(popped(queue)) == 1
+    assert queue._lanes == {"00": lane}
+    queue.push(rig.request("00", "a"))
+    assert queue._lanes["00"] is lane
+
+
 def test_length_is_right_whatever_happens(new_rig):
     """Pushed is popped plus queued, at every step of a long random run."""
     rig = new_rig(CELLS_RATE=2, CELLS_BURST=3, CELLS_CONCURRENCY=2)

@@ -118,6 +118,8 @@ class Site:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ready = threading.Event()
+        self._servers: list[asyncio.Server] = []
+        self._transports: set[Any] = set()
         self.port = self.tls_port = self.proxy_port = self.proxy6_port = 0
 
     def __enter__(self) -> Self:
@@ -134,25 +136,41 @@ class Site:
         self._loop.run_until_complete(self._listen())
         self._ready.set()
         self._loop.run_forever()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.run_until_complete(self._close())
+        self._loop.close()
 
     async def _listen(self) -> None:
-        loop = self._loop
-        direct = await loop.create_server(lambda: Direct(self), "127.0.0.1", 0)
-        secure = await loop.create_server(
-            lambda: Direct(self, "https"), "127.0.0.1", 0, ssl=server_context()
+        self.port = await self._serve(lambda: Direct(self))
+        self.tls_port = await self._serve(
+            lambda: Direct(self, "https"), ssl=server_context()
         )
-        proxy = await loop.create_server(lambda: Gateway(self), "127.0.0.1", 0)
-        self.port = direct.sockets[0].getsockname()[1]
-        self.tls_port = secure.sockets[0].getsockname()[1]
-        self.proxy_port = proxy.sockets[0].getsockname()[1]
+        self.proxy_port = await self._serve(lambda: Gateway(self))
         try:
-            proxy6 = await loop.create_server(lambda: Gateway(self), "::1", 0)
-            self.proxy6_port = proxy6.sockets[0].getsockname()[1]
+            self.proxy6_port = await self._serve(lambda: Gateway(self), "::1")
         except OSError:
             self.proxy6_port = 0
+
+    async def _serve(
+        self,
+        protocol: Callable[[], asyncio.Protocol],
+        host: str = "127.0.0.1",
+        **options: Any,
+    ) -> int:
+        server = await self._loop.create_server(protocol, host, 0, **options)
+        self._servers.append(server)
+        port: int = server.sockets[0].getsockname()[1]
+        return port
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for transport in list(self._transports):
+            transport.abort()
+        tasks = asyncio.all_tasks(self._loop) - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # what was aborted is closed in the next round
 
     def answer(self, arrival: Arrival) -> Reply:
         self.arrivals.append(arrival)
@@ -189,6 +207,10 @@ class _Http(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
+        self.site._transports.add(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.site._transports.discard(self.transport)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
