@@ -283,7 +283,7 @@ class CellsConfig(CellSettings, ReservedSettings):
     def rate_in_words(self, total: int) -> str:
         """Say how fast the crawl goes at most."""
         options = self.options_for("", 0, total)
-        text = f"{options.rate:.3g} requests/s a cell, burst {options.burst:g}"
+        text = f"{_plain(options.rate)} requests/s a cell, burst {options.burst:g}"
         if options.rate < self.rate:
             text += f" (CELLS_SITE_RATE={self.site_rate:g} over {total} cells)"
         return text
@@ -306,6 +306,11 @@ def _read_shard(value: str) -> tuple[int, int]:
     if found is None or int(found[1]) >= int(found[2]):
         raise ValueError('must be "2/8": part 2 of 8, counted from 0')
     return int(found[1]), int(found[2])
+
+
+def _plain(number: float) -> str:
+    """Return a number as people write it, with three digits where it is small."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _loaded(path: str) -> Any:

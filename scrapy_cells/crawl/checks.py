@@ -102,6 +102,15 @@ def check_proxies(config: CellsConfig, settings: BaseSettings) -> None:
 
     :raises CellsConfigError: naming the scheme and what can be done
     """
+    if callable(config.proxy):
+        source = config.build_source(())
+        cells = config.running_cells(tuple(config.build_router().cells))
+        if source.draw(cells[0], 0, "0", 0.0) is None:
+            problem = (
+                f"CELLS_PROXY: gave no proxy for session 0 of cell {cells[0]},"
+                " generation 0. It has to return one for every session of every cell"
+            )
+            raise CellsConfigError([problem])
     handler = settings.get("CELLS_FALLBACK_HTTPS_HANDLER") or settings[
         "DOWNLOAD_HANDLERS_BASE"
     ].get("https")

@@ -118,13 +118,17 @@ class CellExtension:
         if self._closing or runtime.permits or not any(map(len, runtime.queues)):
             return
         intake = runtime.intake
-        if intake is not None and not (intake.exhausted or intake.paused):
+        if intake is not None and not (
+            intake.exhausted or intake.paused or intake.noting
+        ):
             return
         left = runtime.next_ready_at() - runtime.clock.now()
         if left <= runtime.config.max_wait:
             return
         engine = self._crawler.engine
         if compat.is_closing(engine) or not compat.engine_is_quiet(engine):
+            return
+        if intake is not None and not intake.note_the_rest():
             return
         self._closing = True
         logger.info(
@@ -134,7 +138,7 @@ class CellExtension:
                 "left": f"another {left:.0f} s" if left < 1e9 else "good",
                 "most": runtime.config.max_wait,
                 "unread": "; start() was not read to its end"
-                if intake is not None and intake.paused
+                if intake is not None and not intake.exhausted
                 else "",
             },
             extra={"spider": self._crawler.spider},

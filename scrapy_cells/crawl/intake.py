@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -17,6 +18,9 @@ _ROUNDS_AHEAD = 4
 
 _READ_FREELY = 1000
 """Requests that are read without looking: small crawls are read at once."""
+
+_NOTING = 30.0
+"""Seconds for noting the rest of ``start()``, which may have no end."""
 
 
 class Intake:
@@ -33,6 +37,8 @@ class Intake:
         self._hungry: set[str] = set(runtime.running)
         self._read = 0
         self.exhausted = False
+        self.noting = False
+        self._noting_until = 0.0
         runtime.intake = self
 
     @property
@@ -65,6 +71,28 @@ class Intake:
             return
         self._paused = Deferred()
         await maybe_deferred_to_future(self._paused)
+
+    def note_the_rest(self) -> bool:
+        """Read what is left only to note that it was not checked.
+
+        :return: whether that is done, or takes longer than it is worth
+        """
+        now = self._runtime.clock.now()
+        if not self.noting:
+            self.noting = True
+            self._noting_until = now + _NOTING
+            if self._paused is not None:
+                paused, self._paused = self._paused, None
+                paused.callback(None)
+        return self.exhausted or now >= self._noting_until
+
+    async def breathe(self) -> None:
+        """Let others work from time to time while the rest is noted."""
+        self._read += 1
+        if self._read % 100 == 0:
+            turn: Deferred[None] = Deferred()
+            call_later(0, turn.callback, None)
+            await maybe_deferred_to_future(turn)
 
     def ended(self) -> None:
         self.exhausted = True

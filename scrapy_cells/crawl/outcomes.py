@@ -169,6 +169,9 @@ class Judge:
         if verdict.outcome not in _GARBAGE:
             return response
         if request.meta.get("cells_pass_blocked"):
+            # past Scrapy's own filter of statuses, too
+            passed = request.meta.get("handle_httpstatus_list", ())
+            request.meta["handle_httpstatus_list"] = [*passed, response.status]
             return response
         raise CellBlocked(response, verdict)
 
@@ -202,12 +205,18 @@ def build_detector(config: CellsConfig) -> Detector:
     :raises CellsConfigError: naming what in ``CELLS_DETECTION`` or
         ``CELLS_OK_SELECTOR`` cannot be used
     """
-    try:
-        return Detector.from_setting(config.detection, config.ok_selector or None)
-    except ValueError as error:
-        raise CellsConfigError(
-            [f"CELLS_DETECTION, CELLS_OK_SELECTOR: {error}"]
-        ) from error
+    problems = []
+    for name, rules, selector in (
+        ("CELLS_DETECTION", config.detection, None),
+        ("CELLS_OK_SELECTOR", (), config.ok_selector or None),
+    ):
+        try:
+            Detector.from_setting(rules, selector)
+        except ValueError as error:
+            problems.append(f"{name}: {error}")
+    if problems:
+        raise CellsConfigError(problems)
+    return Detector.from_setting(config.detection, config.ok_selector or None)
 
 
 def as_verdict(answer: Any) -> Verdict | None:

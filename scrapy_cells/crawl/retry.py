@@ -18,6 +18,7 @@ from scrapy_cells.crawl.bypass import AVOID_CELLS, is_robots_txt
 from scrapy_cells.crawl.lane import NOT_BEFORE
 from scrapy_cells.domain.outcome import Outcome
 from scrapy_cells.domain.retry import backoff
+from scrapy_cells.report.holes import LAST_OUTCOME
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -76,6 +77,7 @@ class DelayedRetry:
             verdict.outcome is Outcome.SERVER_ERROR
             and response.status not in self.http_codes
         ):
+            self._give_up(request, permit, verdict.outcome, str(verdict.outcome))
             return None
         return self._again(
             request,
@@ -186,6 +188,7 @@ class DelayedRetry:
     def _copy(self, request: Request, permit: Permit, outcome: Outcome) -> Request:
         retry = request.copy()
         retry.dont_filter = True
+        retry.meta[LAST_OUTCOME] = str(outcome)
         retry.priority = request.priority + int(
             request.meta.get("priority_adjust", self._priority_adjust)
         )

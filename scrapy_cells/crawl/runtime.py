@@ -109,7 +109,7 @@ class Runtime:
             self.source,
             random.Random(self._rng.getrandbits(64)),
             self.started,
-            tokens=self.config.first_tokens(index, total),
+            tokens=self.config.first_tokens(index, total, cell_id),
         )
         cell.suspended = self.guard.suspended
         compat.give_slot(
@@ -264,6 +264,12 @@ class Runtime:
         """Return how many requests of a cell the scheduler holds."""
         return sum(queue.queued(cell_id) for queue in self.queues)
 
+    def defer(self, request: Request, why: str = "deferred") -> None:
+        """Note a request that no cell will send in this run."""
+        cell = str(request.meta.get("cell", ""))
+        self.deferred[cell] += 1
+        self.holes.given_up(request, cell, why)
+
     def collect_deferred(self, reason: str) -> None:
         """Count what the queues still hold; what is not kept on disk becomes a hole.
 
@@ -271,9 +277,8 @@ class Runtime:
         """
         why = "deferred" if reason == "cells_deferred" else reason
         for queue in self.queues:
-            self.deferred.update(queue.backlogs())
             for request in queue.drain():
-                self.holes.given_up(request, request.meta.get("cell", ""), why)
+                self.defer(request, why)
 
     def next_ready_at(self) -> float:
         """Return when the first queued request may go; ``inf`` if only parked ones."""

@@ -73,6 +73,11 @@ class SessionMiddleware:
         self._back(request)
 
     def _put_on(self, request: Request, permit: Permit) -> None:
+        if self._proxied and request.meta.get("playwright"):
+            # its browser knows nothing of meta["proxy"], and would go out without
+            raise CellUnavailable(
+                permit.cell, "requests of scrapy-playwright have no session's proxy yet"
+            )
         url = permit.session.draw.proxy
         if url is None:
             if self._proxied:

@@ -52,6 +52,10 @@ class CellSpiderMiddleware:
                     if self._runtime.routing.route(found) is None:
                         self._stats.inc_value("cells/skipped_count")
                         continue
+                    if intake.noting:
+                        self._runtime.defer(found)
+                        await intake.breathe()
+                        continue
                     intake.count(found)
                 yield found
                 await intake.room()

@@ -145,6 +145,7 @@ class Cell:
             f"{self.id}:{self.admitted}",
             self.id,
             self.cohort.pick(key, session, avoid),
+            key,
             epoch=self.breaker.epoch,
             hold_epoch=self._hold_epoch,
             admitted_at=now,

@@ -61,10 +61,6 @@ class OutageGuard:
     def suspended(self) -> bool:
         return self._outage_since is not None or self._change_since is not None
 
-    @property
-    def in_outage(self) -> bool:
-        return self._outage_since is not None
-
     def note(self, cell: str, outcome: Outcome, now: float) -> None:
         """Hear of an outcome."""
         report = self._reports.get(cell)

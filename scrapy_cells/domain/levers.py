@@ -27,6 +27,9 @@ _STRIKES = 3
 _FORGIVEN_AFTER = 86400.0
 """Seconds in health after which earlier quarantines no longer count."""
 
+_KEYS_IN_TROUBLE = 2
+"""Keys that must have failed before a cohort is given up."""
+
 _NO_RESERVE = "no proxy is left in its reserve"
 
 _HEALTHY = 0.9
@@ -48,6 +51,7 @@ class Levers:
         self._quarantined_at = now
         self._blocked_generation = -1
         self._trouble: Counter[Outcome] = Counter()
+        self._trouble_keys: set[str] = set()
         self._trouble_since = now
 
     def before_admission(self, now: float) -> bool:
@@ -74,7 +78,7 @@ class Levers:
         session = permit.session
         if outcome is Outcome.OK:
             session.strikes, session.blame = 0, 1.0
-            self._trouble.clear()
+            self._forget_trouble()
             cell.health.apply(outcome)
             return False
         if not outcome.is_failure:
@@ -82,6 +86,8 @@ class Levers:
         if not self._trouble:
             self._trouble_since = now
         self._trouble[outcome] += 1
+        if len(self._trouble_keys) < _KEYS_IN_TROUBLE:
+            self._trouble_keys.add(permit.key)
         if cell.suspended:
             return False
         session.blame *= cell.health.apply(outcome)
@@ -91,6 +97,8 @@ class Levers:
             return False
         if cell.health.score >= cell.options.retire_below:
             return False
+        if len(self._trouble_keys) < _KEYS_IN_TROUBLE:
+            return False  # one page that always fails is no fault of the cohort
         self._retire(now)
         return True
 
@@ -107,7 +115,11 @@ class Levers:
     def after_close(self, now: float) -> None:
         """Let bygones be bygones."""
         self.quarantined = False
+        self._forget_trouble()
+
+    def _forget_trouble(self) -> None:
         self._trouble.clear()
+        self._trouble_keys.clear()
 
     def words(self, now: float) -> str:
         """Say what happened since the last fine answer: "3 captchas in 41 s"."""
@@ -171,7 +183,7 @@ class Levers:
         cell.pacing.warm_up(now)
         cell.bucket.cut(now)
         cell.breaker.empty_window()
-        self._trouble.clear()
+        self._forget_trouble()
         return True
 
     def _quarantine(self, now: float, why: str) -> None:
@@ -187,7 +199,7 @@ class Levers:
         self._blocked_generation = cell.cohort.generation
         cell.breaker.force_open(until, now)
         cell.health.reset()
-        self._trouble.clear()
+        self._forget_trouble()
         cell.events.append(
             CellQuarantined(
                 cell.id,

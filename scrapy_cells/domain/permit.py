@@ -29,6 +29,7 @@ class Permit:
         "holds_place",
         "id",
         "is_probe",
+        "key",
         "lease_until",
         "on_wire",
         "received",
@@ -42,6 +43,7 @@ class Permit:
         id: str,  # noqa: A002 - what it is called everywhere else
         cell: str,
         session: Session,
+        key: str,
         *,
         epoch: int,
         hold_epoch: int,
@@ -53,6 +55,7 @@ class Permit:
         self.id = id
         self.cell = cell
         self.session = session
+        self.key = key
         self.generation = session.generation
         self.epoch = epoch
         self.hold_epoch = hold_epoch

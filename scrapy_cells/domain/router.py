@@ -120,28 +120,6 @@ class SubtreeRouter:
         return self._hash.route("/".join([parts.netloc, *segments[: self.depth]]))
 
 
-class MovedRouter:
-    """Lets explicit moves win over another router.
-
-    :param moves: normalised key to cell
-    """
-
-    def __init__(self, router: Router, moves: Mapping[str, str]) -> None:
-        if unknown := sorted(set(moves.values()) - set(router.cells)):
-            raise ValueError(f"moves to unknown cells: {', '.join(unknown)}")
-        self._router = router
-        self._moves = dict(moves)
-
-    @property
-    def cells(self) -> Sequence[str]:
-        return self._router.cells
-
-    def route(self, key: str) -> str:
-        key = normalise_key(key)
-        moved = self._moves.get(key)
-        return self._router.route(key) if moved is None else moved
-
-
 def read_catalog(lines: Iterable[str]) -> dict[str, str]:
     """Read a catalog: CSV or JSON lines of ``key,cell[,weight]``.
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from scrapy import Request
 
+LAST_OUTCOME = "_cells_outcome"
+"""Meta key: what the last try came to."""
+
 _NOTED = "_cells_hole"
 
 
@@ -73,7 +76,7 @@ class HoleBook:
             cell,
             request.url,
             reason,
-            outcome,
+            outcome or str(request.meta.get(LAST_OUTCOME, "")),
         )
         self.by_reason[reason] += 1
         self.by_cell[cell] += 1

@@ -18,7 +18,6 @@ from scrapy_cells.crawl import jobdir
 from scrapy_cells.crawl.lane import NOT_BEFORE
 from tests.adapter.rig import NOW
 
-
 NO_FILTER = {"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}
 
 
@@ -177,9 +176,7 @@ def test_rerouted_requests_survive_another_restart(new_rig, tmp_path):
         assert len(run.scheduler) == 60
         run.close()
     last = Run(new_rig, tmp_path, CELLS_COUNT=2, CELLS_KEY="url")
-    assert urls(last.pop_all()) == sorted(
-        f"http://shop.example/{n}" for n in range(60)
-    )
+    assert urls(last.pop_all()) == sorted(f"http://shop.example/{n}" for n in range(60))
     last.close()
 
 

@@ -32,10 +32,21 @@ def test_every_cell_has_its_line_and_all_their_sum():
         {"01": 21},
     )
     assert [line.split() for line in text.splitlines()] == [
-        "cell state health gen sent ok blocked failed holes deferred".split(),
-        "00 closed 0.95 g1 13 10 0 0 0 0".split(),
-        "01 open 0.95 g1 10 2 4 4 7 21".split(),
-        "all 23 12 4 4 7 21".split(),
+        [
+            "cell",
+            "state",
+            "health",
+            "gen",
+            "sent",
+            "ok",
+            "blocked",
+            "failed",
+            "holes",
+            "deferred",
+        ],
+        ["00", "closed", "0.95", "g1", "13", "10", "0", "0", "0", "0"],
+        ["01", "open", "0.95", "g1", "10", "2", "4", "4", "7", "21"],
+        ["all", "23", "12", "4", "4", "7", "21"],
     ]
 
 

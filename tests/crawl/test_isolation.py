@@ -61,4 +61,3 @@ def test_hurt_cell_hurts_nobody_else(site, reactor, fault):
         assert crawled.stats[f"cells/by_cell/{cell}/health"] == 1.0
         assert crawled.stats[f"cells/by_cell/{cell}/generation"] == 0
         assert crawled.event_types(cell) == []
-

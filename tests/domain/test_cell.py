@@ -131,7 +131,7 @@ def test_second_settlement_is_counted_and_changes_nothing():
 def test_permit_names_what_it_belongs_to():
     """Id, session and generation are there for logs and for late answers."""
     cell = new_cell()
-    first, second = send(cell, NOW), send(cell, NOW)
+    first, second = (cell.admit(NOW, "key") for _ in range(2))
     assert (first.id, second.id) == ("07:1", "07:2")
     assert first.session is second.session is cell.cohort.pick("key")
     assert (first.cell, first.generation) == ("07", 0)
@@ -333,6 +333,8 @@ def test_failures_from_before_do_not_count_after_closing():
         cell.settle(permit, TIMEOUT, NOW + 2)
     assert cell.breaker.state is CLOSED
     assert cell.breaker.recent_failures == 0
+    assert cell.health.score == 1
+    assert [session.strikes for session in cell.cohort.sessions] == [0, 0, 0, 0]
 
 
 def test_words_of_a_suspended_cell_count_what_it_met():
@@ -441,10 +443,10 @@ def test_retry_after_of_a_fine_answer_is_nothing():
 def test_probe_that_is_told_to_wait_waits():
     """No longer pause: the site said when. Then the next probe goes."""
     cell, probe, now = half_open()
-    cell.settle(probe, Outcome.RATE_LIMITED, now, retry_after=30)
+    cell.settle(probe, Outcome.RATE_LIMITED, now, retry_after=10)
     assert (cell.breaker.state, cell.breaker.level) == (HALF_OPEN, 0)
-    assert cell.ready_at(now) == now + 30
-    assert send(cell, now + 30).is_probe
+    assert cell.ready_at(now) == now + 10
+    assert send(cell, now + 10).is_probe
 
 
 def test_open_cell_keeps_a_hold_that_is_longer():

@@ -79,6 +79,15 @@ def test_fine_answer_clears_strikes():
     assert cell.cohort.sessions[2].strikes == 2
 
 
+def test_replacement_gives_back_only_the_last_trouble():
+    """What a session cost before its last fine answer was won back by then."""
+    cell = new_cell(retire_below=0.1)
+    for outcome in (CAPTCHA, OK, CAPTCHA, CAPTCHA, CAPTCHA):
+        end(cell, outcome, NOW, 2)
+    assert names(cell) == ["SessionReplaced"]
+    assert cell.health.score == pytest.approx(0.8)
+
+
 def test_fine_answer_of_another_session_clears_nothing():
     """Each session answers for itself."""
     cell = new_cell()
@@ -398,7 +407,9 @@ def test_blocked_probe_of_an_old_cohort_only_opens():
     assert names(cell) == ["CellProbed", "CellOpened"]
 
 
-@pytest.mark.parametrize(("healthy", "hours"), [(2 * HOUR, 8), (25 * HOUR, 4)])
+@pytest.mark.parametrize(
+    ("healthy", "hours"), [(2 * HOUR, 8), (21 * HOUR, 8), (25 * HOUR, 4)]
+)
 def test_quarantine_is_forgiven_after_a_day_in_health(healthy, hours):
     """Before that the next one is twice as long."""
     cell, now = quarantined()
@@ -407,6 +418,14 @@ def test_quarantine_is_forgiven_after_a_day_in_health(healthy, hours):
     now = captchas_slowly(cell, now)
     assert cell.quarantined
     assert (cell.breaker.until - now) / HOUR == hours
+
+
+def test_days_in_quarantine_are_no_days_in_health():
+    """A cell without work until long after its quarantine has proven nothing."""
+    cell, now = quarantined()
+    now += 4 * HOUR + 2 * DAY
+    end(cell, CAPTCHA, now)
+    assert (cell.breaker.until - now) / HOUR == 8
 
 
 def test_late_outcomes_do_not_touch_a_quarantine():
@@ -440,6 +459,7 @@ def test_operator_may_end_a_quarantine():
     cell, now = quarantined()
     cell.force_close(now + 10)
     assert not cell.quarantined
+    assert cell.health.score == 1
     assert cell.ready_at(now + 20) == now + 20
     assert cell.pacing.factor(now + 10) == 0.25
 
@@ -530,6 +550,15 @@ def half_open(cell, now):
     cell.force_open(now, now - 10)
 
 
+def test_rotation_waits_for_health():
+    """A cell that is still winning it back keeps its sessions."""
+    cell = new_cell(session_rotation=DAY)
+    cell.health.score = 0.82
+    for step, rotated in enumerate([False, False, True]):
+        end(cell, OK, NOW + DAY + step)
+        assert names(cell) == ["SessionRotated"] * rotated
+
+
 @pytest.mark.parametrize("trouble", [in_trouble, warming, held, half_open])
 def test_rotation_waits_for_better_times(trouble):
     """Never during warm-up or trouble; it is made up for later."""
@@ -542,3 +571,18 @@ def test_rotation_waits_for_better_times(trouble):
     assert "SessionRotated" not in names(cell)
     end(cell, OK, now + 2000)
     assert names(cell) == ["SessionRotated"]
+
+
+def test_one_page_that_always_fails_does_not_cost_the_cohort():
+    """Failures of a single key speak against the page; two keys, against the way."""
+    cell = new_cell()
+    for session in cell.cohort.sessions:
+        permit = cell.admit(NOW, "the same", session=session.id)
+        cell.mark_sent(permit, NOW, 20)
+        cell.settle(permit, Outcome.BLOCKED, NOW)
+    assert cell.cohort.generation == 0
+    assert cell.health.score < cell.options.retire_below
+    permit = cell.admit(NOW, "another")
+    cell.mark_sent(permit, NOW, 20)
+    cell.settle(permit, Outcome.BLOCKED, NOW)
+    assert cell.cohort.generation == 1

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from scrapy_cells.domain.router import (
     CatalogRouter,
     HashRouter,
-    MovedRouter,
     SubtreeRouter,
     cell_ids,
     hash64,
@@ -321,27 +320,3 @@ def test_subtree_needs_a_segment(depth):
 
 
 # Moves
-
-
-def test_move_wins_over_the_router():
-    """A moved key is where it was moved to, in both spellings, and no other moves."""
-    base = HashRouter(24)
-    away = "05" if base.route(COMPOSED) != "05" else "06"
-    router = MovedRouter(base, {COMPOSED: away})
-    assert router.cells == base.cells
-    assert router.route(COMPOSED) == router.route(DECOMPOSED) == away
-    assert [router.route(key) for key in KEYS[:300]] == list(
-        map(base.route, KEYS[:300])
-    )
-
-
-def test_move_wins_over_a_catalog():
-    """An explicit move is newer than the catalog."""
-    router = MovedRouter(CatalogRouter({"a": "07", "b": "08"}), {"a": "08"})
-    assert router.route("a") == "08"
-
-
-def test_move_to_an_unknown_cell_is_refused():
-    """The error names the cells that do not exist."""
-    with pytest.raises(ValueError, match="77, 99"):
-        MovedRouter(HashRouter(24), {"a": "99", "b": "77", "c": "01"})
