@@ -8,6 +8,7 @@ from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import global_object_name
 
 from scrapy_cells.config import CellsConfig
 from scrapy_cells.crawl import checks
@@ -41,9 +42,7 @@ class Addon:
                 settings.setdefault_in_component_priority_dict(
                     name, load_object(path), order
                 )
-        settings.set_in_component_priority_dict(
-            "DOWNLOADER_MIDDLEWARES", RetryMiddleware, None
-        )
+        self._turn_off(settings, RetryMiddleware)
         self._replace_robots_txt(settings)
         self._wrap_handlers(settings)
         if settings.getpriority("CONCURRENT_REQUESTS") == 0:
@@ -64,11 +63,25 @@ class Addon:
         if settings.getpriority(name) == 0:
             settings.set(name, load_object(checks.QUEUE), "addon")
 
+    def _turn_off(self, settings: BaseSettings, component: type) -> None:
+        """Turn a built-in downloader middleware off, whoever moved it where.
+
+        By its path, as Scrapy names it: before 2.19 the class is another key.
+        """
+        name = "DOWNLOADER_MIDDLEWARES"
+        components = {
+            key: number
+            for key, number in settings.getdict(name).items()
+            if load_object(key) is not component
+        }
+        components[global_object_name(component)] = None
+        settings.set(name, components, settings.getpriority(name) or 0)
+
     def _replace_robots_txt(self, settings: BaseSettings) -> None:
         """Put our robots.txt middleware where Scrapy's is, unless that was moved."""
         name = "DOWNLOADER_MIDDLEWARES"
         if not any(load_object(c) is RobotsTxtMiddleware for c in settings[name]):
-            settings.set_in_component_priority_dict(name, RobotsTxtMiddleware, None)
+            self._turn_off(settings, RobotsTxtMiddleware)
             settings.setdefault_in_component_priority_dict(
                 name, CellRobotsTxtMiddleware, 100
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -303,3 +304,5 @@ class CellPriorityQueue:
             request.meta.pop("cell_session", None)
             self.push(request)
         lane.close()
+        # Scrapy 2.14 leaves empty files, which would be in the way of the next move
+        shutil.rmtree(aside, ignore_errors=True)

@@ -153,10 +153,12 @@ class Runtime:
             return
         now = self.clock.now()
         cell = self._cells[permit.cell]
-        cell.settle(permit, outcome, now, retry_after=retry_after)
         if outcome is not Outcome.NEUTRAL:
-            self.guard.note(cell.id, outcome, now)
             self.journal.count_outcome(outcome)
+            # before the cell acts on it: the fault may be everybody's
+            if self.guard.note(cell.id, outcome, now):
+                self._watch_outage(now)
+        cell.settle(permit, outcome, now, retry_after=retry_after)
         self.changed(cell)
 
     def left_wire(self, permit: Permit) -> None:

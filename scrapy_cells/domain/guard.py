@@ -56,16 +56,20 @@ class OutageGuard:
         self._outage_since: float | None = None
         self._change_since: float | None = None
         self._recovered = False
+        # upper bounds, so that most outcomes need no look at all cells
+        self._trouble = 0
+        self._reporting = 0
 
     @property
     def suspended(self) -> bool:
         return self._outage_since is not None or self._change_since is not None
 
-    def note(self, cell: str, outcome: Outcome, now: float) -> None:
-        """Hear of an outcome."""
+    def note(self, cell: str, outcome: Outcome, now: float) -> bool:
+        """Hear of an outcome; tell whether it is time to :meth:`check`."""
         report = self._reports.get(cell)
         if report is None:
             report = self._reports[cell] = _Report()
+            self._reporting += 1
         report.at = now
         if outcome is Outcome.OK:
             self._recovered = self._recovered or report.failed >= _STREAK
@@ -73,9 +77,12 @@ class OutageGuard:
         elif outcome.is_outage:
             report.failed += 1
             report.failed_at = now
+            self._trouble += report.failed == _STREAK
         elif outcome is Outcome.PARSE_FAILURE:
             report.broken += 1
             report.broken_at = now
+            self._trouble += report.broken == _STREAK
+        return not self.suspended and _most(self._trouble, self._reporting)
 
     def check(self, now: float) -> list[CellEvent]:
         """Look at all reports; return what changed."""
@@ -83,13 +90,14 @@ class OutageGuard:
         reporting = [r for r in self._reports.values() if r.at > since]
         failing = sum(report.fails(since) for report in reporting)
         broken = sum(report.is_broken(since) for report in reporting)
+        self._trouble, self._reporting = failing + broken, len(reporting)
         events: list[CellEvent] = []
         recovered, self._recovered = self._recovered, False
         if self._outage_since is None:
             if _most(failing, len(reporting)):
                 self._outage_since = now
                 events.append(OutageSuspected("", now, failing, len(reporting)))
-        elif recovered or not reporting:
+        elif recovered or 2 * failing < len(reporting) or not reporting:
             events.append(OutageEnded("", now, now - self._outage_since))
             self._outage_since = None
             for report in self._reports.values():

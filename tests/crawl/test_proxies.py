@@ -44,9 +44,7 @@ def test_proxy_at_an_ipv6_address(site, reactor, scheme):
     if not site.proxy6_port:
         pytest.skip("no ::1 here")
     proxy = f"http://u-{{cell}}-{{generation}}-{{session}}:x@[::1]:{site.proxy6_port}"
-    crawled = crawl(
-        site, {"CELLS_PROXY": proxy}, scheme=scheme, n=16, reactor=reactor
-    )
+    crawled = crawl(site, {"CELLS_PROXY": proxy}, scheme=scheme, n=16, reactor=reactor)
     assert right_keys(crawled) == keys(16)
     assert all(a.user for a in site.arrivals)
     assert crawled.stats["cells/outcome_count/ok"] == 16
@@ -65,9 +63,7 @@ def test_answer_of_the_proxy_itself_is_no_page(site, reactor, fault):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_retry_through_another_session_uses_its_credentials_only(
-    site, reactor, scheme
-):
+def test_retry_through_another_session_uses_its_credentials_only(site, reactor, scheme):
     """Every request at the proxy has the user and password of one session."""
     shown = itertools.count()
     site.gate = lambda k: "407" if next(shown) % 7 == 3 else ""

@@ -180,3 +180,25 @@ def test_ten_thousand_cells_are_counted_right():
     assert guard.check(NOW) == []
     fail(guard, cells[-1:])
     assert kinds(guard.check(NOW)) == ["OutageSuspected"]
+
+
+def test_note_tells_when_it_is_time_to_look():
+    """The cell that makes it half of all asks for the check before it acts itself."""
+    guard = OutageGuard()
+    fine = [guard.note(cell, Outcome.OK, NOW) for cell in "wxyz"]
+    first = [guard.note(cell, Outcome.TIMEOUT, NOW) for cell in "abcd"]
+    second = [guard.note(cell, Outcome.TIMEOUT, NOW) for cell in "abcd"]
+    assert not any(fine + first)
+    assert second == [False, False, False, True]
+    assert kinds(guard.check(NOW)) == ["OutageSuspected"]
+
+
+def test_suspicion_ends_when_most_cells_are_fine_after_all():
+    """A few cells that fail first, before others report, are no outage for long."""
+    guard = OutageGuard()
+    fail(guard, "abc", Outcome.CONNECTION)
+    assert kinds(guard.check(NOW)) == ["OutageSuspected"]
+    for cell in "stuvwxyz":
+        guard.note(cell, Outcome.OK, NOW + 1)
+    assert kinds(guard.check(NOW + 1)) == ["OutageEnded"]
+    assert not guard.suspended
