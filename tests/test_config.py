@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 from scrapy.settings import Settings
 
-from scrapy_cells.cell_settings import CellSettings
 from scrapy_cells.config import CellsConfig
+from scrapy_cells.config.cell import CellSettings
 from scrapy_cells.domain.options import CellOptions
 from scrapy_cells.domain.router import CatalogRouter, HashRouter, SubtreeRouter
 from scrapy_cells.errors import CellsConfigError

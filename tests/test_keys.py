@@ -3,7 +3,7 @@
 import pytest
 from scrapy import Request
 
-from scrapy_cells.keys import build_key
+from scrapy_cells.config.keys import build_key
 
 URL = "https://shop.example/dp/B00X?ref=1"
 

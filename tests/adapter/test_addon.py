@@ -36,6 +36,7 @@ from scrapy_cells.crawl.session import SessionMiddleware
 from scrapy_cells.crawl.spidermw import CellSpiderMiddleware
 from tests.adapter.rig import ADDONS
 
+
 class OtherHandler:
     """Another one."""
 

@@ -20,7 +20,7 @@ def test_cached_pages_cost_no_token_and_a_cached_wall_is_fetched_afresh(
     assert stored.stats["httpcache/store"] == N
     site.respond = lambda a: None
     site.arrivals.clear()
-    settings = {**cache, "CELLS_RATE": 0.001, "CELLS_BURST": 1}
+    settings = {**cache, "CELLS_RATE": 0.001, "CELLS_BURST": 2}
     crawled = crawl(site, settings, n=N, reactor=reactor)
     assert right_keys(crawled) == keys(N)
     assert crawled.reason == "finished"

@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapy_cells.config.problems import shown
 from scrapy_cells.domain.router import (
     CatalogRouter,
     HashRouter,
@@ -14,10 +15,9 @@ from scrapy_cells.domain.router import (
     read_catalog,
 )
 from scrapy_cells.errors import CellsConfigError
-from scrapy_cells.problems import shown
 
 if TYPE_CHECKING:
-    from scrapy_cells.config import CellsConfig
+    from scrapy_cells.config.model import CellsConfig
 
 
 def new_router(config: CellsConfig) -> Router:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from scrapy_cells.reading import number, or_none, whole
+from scrapy_cells.config.reading import number, or_none, whole
 
 _NO_LIMIT = "for no limit take a high number such as 1000"
 

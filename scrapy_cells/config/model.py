@@ -14,13 +14,13 @@ from pydantic import (
 )
 from scrapy.utils.misc import load_object
 
-from scrapy_cells import problems, reading
-from scrapy_cells.cell_settings import CellSettings, SecondsOrNone
+from scrapy_cells.config import problems, reading
+from scrapy_cells.config.cell import CellSettings, SecondsOrNone
+from scrapy_cells.config.keys import KeyFunction, build_key
+from scrapy_cells.config.reserved import ReservedSettings
+from scrapy_cells.config.routers import new_router
 from scrapy_cells.domain.options import CellOptions
 from scrapy_cells.errors import CellsConfigError
-from scrapy_cells.keys import KeyFunction, build_key
-from scrapy_cells.reserved_settings import ReservedSettings
-from scrapy_cells.routers import new_router
 from scrapy_cells.sources import (
     Agents,
     CallableSource,

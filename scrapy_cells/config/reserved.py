@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator
 
-from scrapy_cells import reading
-from scrapy_cells.cell_settings import Seconds, SecondsOrNone, Share, Whole
+from scrapy_cells.config import reading
+from scrapy_cells.config.cell import Seconds, SecondsOrNone, Share, Whole
 
 
 def _only(value: Any) -> AfterValidator:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from scrapy_cells.cell_settings import CellSettings
+from scrapy_cells.config.cell import CellSettings
 from scrapy_cells.errors import CellsConfigError
 from scrapy_cells.proxies import mask, mask_url
 from scrapy_cells.sources import list_problem, too_few
@@ -16,7 +16,7 @@ from scrapy_cells.sources import list_problem, too_few
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from scrapy_cells.config import CellsConfig
+    from scrapy_cells.config.model import CellsConfig
 
 _LONGEST = 160
 """Characters shown of a value."""
