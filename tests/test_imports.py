@@ -11,26 +11,34 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "scrapy_cells"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-PLAIN = frozenset(
-    {"clock", "config", "errors", "keys", "proxies", "reading", "signals", "sources"}
-)
-"""Modules that stand beside the rooms."""
-
-ALLOWED = {
+ALLOWED: dict[str, set[str]] = {
     "domain": {"domain"},
-    "detection": {"domain", "detection"},
-    "report": {"domain", "report", "signals", "errors"},
-    "crawl": {"domain", "detection", "report", "crawl", "_scrapy_compat", *PLAIN},
+    "detection": {"detection", "domain"},
+    "report": {"report", "domain", "signals", "errors"},
+    "config": {"config", "domain", "errors", "proxies", "sources"},
+    "crawl": {
+        "crawl",
+        "config",
+        "detection",
+        "domain",
+        "report",
+        "_scrapy_compat",
+        "clock",
+        "errors",
+        "proxies",
+        "signals",
+        "sources",
+    },
     "_scrapy_compat": set(),
-    "errors": {"domain"},
-    "keys": {"domain"},
-    "proxies": {"domain"},
-    "sources": {"domain", "proxies"},
     "clock": set(),
-    "reading": set(),
+    "errors": {"domain"},
+    "proxies": set(),
     "signals": set(),
+    "sources": {"domain", "proxies"},
+    "addon": {"config", "crawl", "errors"},
+    "__init__": {"addon", "domain", "errors", "report"},
 }
-"""What each room or module may import of this package; others may import all."""
+"""What each room, and each module beside them, may import of this package."""
 
 IMPURE = frozenset(
     {
@@ -69,22 +77,11 @@ def imports_of(tree: ast.AST, module: str) -> set[str]:
             if node.level:
                 above = module.split(".")[: -node.level]
                 base = ".".join([*above, base]).rstrip(".")
-            found.add(base)
             if base == "scrapy_cells":
                 found.update(f"{base}.{alias.name}" for alias in node.names)
+            else:
+                found.add(base)
     return found
-
-
-def without_type_checking(tree: ast.Module) -> ast.Module:
-    """Return the tree as it runs: names for annotations couple nothing."""
-
-    class Strip(ast.NodeTransformer):
-        def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-            if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-                return node.orelse
-            return self.generic_visit(node)
-
-    return Strip().visit(tree)
 
 
 def parsed(path: Path) -> ast.Module:
@@ -146,17 +143,9 @@ def global_randoms(tree: ast.AST) -> set[str]:
 def test_rooms_import_one_way(path):
     """Domain below detection and report, those below crawl, that below the add-on."""
     module = name_of(path)
-    allowed = ALLOWED.get(room_of(module))
-    if allowed is None:
-        return
     imported = imports_of(parsed(path), module)
     rooms = {room_of(name) for name in imported if name.startswith("scrapy_cells")}
-    # for annotations, the report may name what it is told about
-    if room_of(module) != "report":
-        assert rooms <= allowed
-        return
-    running = imports_of(without_type_checking(parsed(path)), module)
-    assert {room_of(n) for n in running if n.startswith("scrapy_cells")} <= allowed
+    assert rooms <= ALLOWED[room_of(module)]
 
 
 @pytest.mark.parametrize(
@@ -224,6 +213,7 @@ def test_rule_finds_foreign_private_attributes(code, private):
         ("def f():\n    from twisted.internet import defer", {"twisted.internet"}),
         ("from . import lane", {"scrapy_cells.crawl"}),
         ("from ..domain import cell", {"scrapy_cells.domain"}),
+        ("from scrapy_cells import signals", {"scrapy_cells.signals"}),
     ],
 )
 def test_rule_finds_imports_wherever_they_stand(code, names):

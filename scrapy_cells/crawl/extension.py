@@ -128,6 +128,10 @@ class CellExtension:
         engine = self._crawler.engine
         if compat.is_closing(engine) or not compat.engine_is_quiet(engine):
             return
+        runtime.sweep()  # so fast may all cells have closed that it is news
+        since = runtime.guard.outage_since
+        if since is not None and runtime.clock.now() - since <= runtime.config.max_wait:
+            return  # one cell looks whether it is over, and the others wait for that
         if intake is not None and not intake.note_the_rest():
             return
         self._closing = True

@@ -199,22 +199,21 @@ class Runtime:
         for event in events:
             self.journal.publish(event)
         if suspended:
-            if now >= self._outage_probe_at:
+            if now >= self._outage_probe_at and self._probe_for_all(now):
                 self._outage_probe_at = now + _OUTAGE_PROBE
-                self._probe_for_all(now)
         elif was:
             for cell in list(self._cells.values()):
                 cell.probe_early(now)
                 self.changed(cell)
 
-    def _probe_for_all(self, now: float) -> None:
-        """Let the lowest cell with work look whether the outage is over."""
+    def _probe_for_all(self, now: float) -> bool:
+        """Let the lowest cell with work look whether the outage is over, if any."""
         for cell_id in sorted(self._cells):
             cell = self._cells[cell_id]
-            if self.queued(cell_id) and cell.closed_until(now) > now:
-                cell.probe_early(now)
+            if self.queued(cell_id) and cell.probe_early(now):
                 self.changed(cell)
-                return
+                return True
+        return False
 
     # Waking up
 

@@ -41,6 +41,7 @@ class TokenBucket:
         self.burst = _checked_burst(burst)
         self._pacing = pacing
         self._updated = now
+        self._full_at = -math.inf
         start = self.burst if tokens is None else tokens
         self.tokens = min(not_negative("tokens", start), self.burst)
 
@@ -68,8 +69,14 @@ class TokenBucket:
         self.tokens -= 1.0
         return True
 
-    def refund(self) -> None:
-        """Give back the token of a request that was never sent."""
+    def refund(self, taken_at: float) -> None:
+        """Give back the token of a request that was never sent.
+
+        :param taken_at: epoch seconds when it was taken. A bucket that has been full
+            since would have lost that token anyway, and gives it to nobody
+        """
+        if taken_at < self._full_at:
+            return
         paced = not self._pacing.done(self._updated)
         self.tokens = min(1.0 if paced else self.burst, self.tokens + 1.0)
 
@@ -90,15 +97,17 @@ class TokenBucket:
             return
         pacing = self._pacing
         if pacing.done(self._updated):
-            self.tokens = min(
-                self.burst, self.tokens + (now - self._updated) * self.rate
-            )
+            self._issue((now - self._updated) * self.rate, self.burst, now)
         else:
             for start, end, factor in pacing.steps(self._updated, now):
                 burst = self.burst if factor >= 1.0 else 1.0
-                issued = (end - start) * self.rate * factor
-                self.tokens = min(burst, self.tokens + issued)
+                self._issue((end - start) * self.rate * factor, burst, end)
         self._updated = now
+
+    def _issue(self, tokens: float, burst: float, now: float) -> None:
+        self.tokens += tokens
+        if self.tokens >= burst:
+            self.tokens, self._full_at = burst, now
 
 
 def _checked_burst(burst: float) -> float:

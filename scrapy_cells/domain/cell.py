@@ -206,7 +206,7 @@ class Cell:
         self.left_wire(permit)
         self.outstanding.pop(permit.id, None)
         if outcome is Outcome.NEUTRAL and not permit.sent:
-            self.bucket.refund()
+            self.bucket.refund(permit.admitted_at)
         self.counts[outcome] += 1
         self.health.note(outcome, now)
         if retry_after is not None and outcome.is_failure:
@@ -307,10 +307,9 @@ class Cell:
             self.breaker.force_close(now)
             self._closed(now, since)
 
-    def probe_early(self, now: float) -> None:
+    def probe_early(self, now: float) -> bool:
         """Let an open cell send its probe now; not one in quarantine."""
-        if not self.quarantined:
-            self.breaker.probe_early(now)
+        return not self.quarantined and self.breaker.probe_early(now)
 
     @property
     def quarantined(self) -> bool:

@@ -64,6 +64,11 @@ class OutageGuard:
     def suspended(self) -> bool:
         return self._outage_since is not None or self._change_since is not None
 
+    @property
+    def outage_since(self) -> float | None:
+        """Epoch seconds of the start of an outage; ``None`` without one."""
+        return self._outage_since
+
     def note(self, cell: str, outcome: Outcome, now: float) -> bool:
         """Hear of an outcome; tell whether it is time to :meth:`check`."""
         report = self._reports.get(cell)

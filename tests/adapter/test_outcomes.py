@@ -9,11 +9,12 @@ from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.spider import DefaultSpider
-from twisted.internet.error import ConnectionLost, TimeoutError
+from twisted.internet.error import ConnectionLost
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseFailed
 
 from scrapy_cells import CellBlocked, CellsConfigError, Outcome, Verdict
+from scrapy_cells._scrapy_compat import DownloadTimeoutError
 from scrapy_cells.crawl.handler import REUSED
 from scrapy_cells.crawl.lane import NOT_BEFORE
 from scrapy_cells.crawl.outcomes import Judge, OutcomeMiddleware, as_verdict, judge_of
@@ -320,7 +321,7 @@ def test_timeout_is_tried_again_on_another_session(new_rig):
     """It speaks against the session, and costs one try."""
     rig = new_rig()
     request = rig.request()
-    retry = failed(rig, TimeoutError("took longer than 20 s"), request)
+    retry = failed(rig, DownloadTimeoutError("took longer than 20 s"), request)
     assert retry.meta["_cells_avoid"] == (request.meta["cell_session"],)
     assert retry.meta["retry_times"] == 1
     assert counts(rig) == {Outcome.TIMEOUT: 1}

@@ -123,7 +123,7 @@ def test_request_stays_queued_when_the_cell_admits_nobody(new_rig):
 
 
 def test_parked_cell_goes_on_when_a_place_is_given_back(new_rig):
-    """A full bulkhead holds its own cell only; the place given back wakes the engine."""
+    """A full bulkhead holds its own cell only; a place given back wakes the engine."""
     rig = new_rig(CELLS_CONCURRENCY=1)
     queue = rig.queue()
     for n in range(2):

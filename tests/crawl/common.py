@@ -57,11 +57,12 @@ def crawl(
     spider: str = "tests.harness.spiders.KeySpider",
     *,
     scheme: str = "http",
+    errors: int = 0,
     **more: Any,
 ) -> Crawled:
     """Run a crawl of the site; no request of it may be unaccounted for at the end.
 
-    A name without a dot is a spider of :mod:`tests.crawl.spiders`.
+    Nor may there be errors in the log, but those that are expected. A name without a dot is a spider of :mod:`tests.crawl.spiders`.
     """
     if "." not in spider:
         spider = f"tests.crawl.spiders.{spider}"
@@ -72,6 +73,7 @@ def crawl(
         **more,
     )
     assert crawled.returncode == 0, crawled.log
+    assert crawled.stats.get("log_count/ERROR", 0) == errors, crawled.log
     assert crawled.stats["cells/outstanding_permit_count"] == 0, crawled.log
     assert crawled.stats["cells/repeated_settlement_count"] == 0, crawled.log
     return crawled

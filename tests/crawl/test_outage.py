@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from tests.crawl.common import COUNT, crawl, keys, right_keys
 from tests.harness.target import Reply
 
 
-@pytest.mark.parametrize("pace", ["slow", "fast"])
-def test_nobody_gives_up_sessions_in_an_outage(site, reactor, pace):
+def test_nobody_gives_up_sessions_in_an_outage(site, reactor):
     """Nor when every cell fails more often than would cost it its cohort."""
     seen = Counter()
 
@@ -24,9 +21,9 @@ def test_nobody_gives_up_sessions_in_an_outage(site, reactor, pace):
         "CELLS_BREAKER_THRESHOLD": 100,
         "CELLS_RETRY_TIMES": 9,
         "CELLS_RETRY_DELAY": 1,
+        "CELLS_RATE": 8,
+        "CELLS_BURST": 1,
     }
-    if pace == "slow":
-        settings.update(CELLS_RATE=5, CELLS_BURST=1)
     crawled = crawl(site, settings, n=60, reactor=reactor)
     assert crawled.event_types() == ["OutageSuspected", "OutageEnded"]
     assert {a.generation for a in site.arrivals} == {"0"}
@@ -44,6 +41,8 @@ def test_end_of_an_outage_is_found_by_one_cell_for_all(site, reactor):
     site.respond = respond
     settings = {
         "CELLS_BREAKER_THRESHOLD": 4,
+        "CELLS_RATE": 20,
+        "CELLS_BURST": 1,
         "CELLS_CONCURRENCY": 1,
         "CELLS_RAMP": 1,
         "CELLS_RETRY_TIMES": 9,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 
@@ -40,9 +39,6 @@ class Source:
         self.resting.append((now, draw.proxy))
 
 
-_keys = itertools.count()
-
-
 def new_cell(
     source: Source | None = None, cell_id: str = "07", **options: float
 ) -> Cell:
@@ -60,8 +56,7 @@ def new_cell(
 def send(cell: Cell, now: float, index: int | None = None, **how):
     """Let a request go out on the wire, on the session at *index* if one is named."""
     session = None if index is None else cell.cohort.sessions[index].id
-    key = f"key{next(_keys)}"
-    permit = cell.admit(now, key, session=session, **how)
+    permit = cell.admit(now, f"key-{cell.admitted}", session=session, **how)
     assert permit is not None
     cell.mark_sent(permit, now, cell.options.timeout)
     return permit

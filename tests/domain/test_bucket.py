@@ -156,7 +156,7 @@ def test_refund_storm_stops_at_the_burst():
     """No number of refunds makes more than a burst."""
     bucket = bucket_of(0, 5)
     for _ in range(1000):
-        bucket.refund()
+        bucket.refund(NOW)
     assert drain(bucket, NOW) == 5
 
 
@@ -165,8 +165,17 @@ def test_refund_gives_back_what_was_taken():
     bucket = bucket_of(0, 5)
     for _ in range(1000):
         assert bucket.take(NOW)
-        bucket.refund()
+        bucket.refund(NOW)
     assert drain(bucket, NOW) == 5
+
+
+def test_refund_of_a_token_that_would_have_overflowed_is_lost():
+    """A bucket that filled up meanwhile would hold no more without that request."""
+    bucket = bucket_of(0.5, 5)
+    assert bucket.take(NOW)
+    assert drain(bucket, NOW + 2) == 5
+    bucket.refund(NOW)
+    assert drain(bucket, NOW + 2) == 0
 
 
 def test_rate_change_issues_the_past_at_the_old_rate():
@@ -236,7 +245,7 @@ def test_refund_while_warming_stops_at_one_token():
     bucket = warming(1, 5)
     assert bucket.take(NOW)
     bucket.ready_at(NOW + 10)
-    bucket.refund()
+    bucket.refund(NOW)
     assert drain(bucket, NOW + 10) == 1
 
 
@@ -259,7 +268,7 @@ def test_ramp_never_issues_more_than_its_area():
 steps = st.one_of(
     st.tuples(st.just("take"), st.integers(1, 12)),
     st.tuples(st.just("ask"), st.none()),
-    st.tuples(st.just("refund"), st.none()),
+    st.tuples(st.just("refund"), st.integers(0, 9)),
     st.tuples(st.just("clock"), st.floats(0, 30)),
     st.tuples(st.just("clock"), st.sampled_from([-3600.0, -1.0, 86400.0, 1e-7])),
     st.tuples(st.just("wait"), st.none()),
@@ -298,10 +307,10 @@ class Account:
     def ask(self, _: object) -> None:
         self.bucket.ready_at(self.now)
 
-    def refund(self, _: object) -> None:
+    def refund(self, which: int) -> None:
         if self.admitted:
-            self.admitted.pop()
-            self.bucket.refund()
+            taken_at = self.admitted.pop(-1 - which % len(self.admitted))
+            self.bucket.refund(taken_at)
 
     def clock(self, seconds: float) -> None:
         self.now += seconds

@@ -37,7 +37,6 @@ def test_half_of_the_cells_failing_is_an_outage(outcome):
     (event,) = guard.check(NOW + 1)
     assert (event.failing, event.reporting, event.at) == (3, 6, NOW + 1)
     assert guard.suspended
-    assert guard.suspended
 
 
 @pytest.mark.parametrize(

@@ -586,3 +586,16 @@ def test_one_page_that_always_fails_does_not_cost_the_cohort():
     cell.mark_sent(permit, NOW, 20)
     cell.settle(permit, Outcome.BLOCKED, NOW)
     assert cell.cohort.generation == 1
+
+
+def test_page_that_failed_before_a_fine_answer_is_forgotten():
+    """Only keys that failed since then are counted."""
+    cell = new_cell()
+    end(cell, CAPTCHA, NOW, 0)
+    end(cell, OK, NOW, 0)
+    for session in cell.cohort.sessions:
+        permit = cell.admit(NOW, "the same", session=session.id)
+        cell.mark_sent(permit, NOW, 20)
+        cell.settle(permit, CAPTCHA, NOW)
+    assert cell.health.score < cell.options.retire_below
+    assert cell.cohort.generation == 0

@@ -17,6 +17,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from tests.harness.tls import server_context
 
@@ -189,7 +190,7 @@ class Site:
             body=product_page(arrival.key),
             headers={
                 "Content-Type": "text/html; charset=utf-8",
-                "Set-Cookie": f"visitor={arrival.user or 'nobody'}; Path=/",
+                "Set-Cookie": f"visitor={quote(arrival.user) or 'nobody'}; Path=/",
             },
         )
 
