@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.utils.conf import build_component_list
@@ -25,6 +25,8 @@ except ImportError:  # Scrapy < 2.15 raised Twisted's own
     from twisted.internet.error import (  # type: ignore[assignment]
         TimeoutError as DownloadTimeoutError,
     )
+
+_T = TypeVar("_T")
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -47,8 +49,22 @@ __all__ = [
     "keep_sessions_apart",
     "outside_concurrency",
     "scheduler_of",
+    "shared",
     "wake_engine",
 ]
+
+
+def shared(crawler: Crawler, name: str, build: Callable[[], _T]) -> _T:
+    """Return what a crawler's components share under *name*, built when first asked.
+
+    Kept on the crawler itself: whatever else held it, even weakly keyed by the crawler
+    it refers to, would keep both for as long as the process lives.
+    """
+    attribute = f"_scrapy_cells_{name}"
+    if attribute not in vars(crawler):
+        setattr(crawler, attribute, build())
+    found: _T = getattr(crawler, attribute)
+    return found
 
 
 def wake_engine(engine: ExecutionEngine) -> None:

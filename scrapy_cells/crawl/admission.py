@@ -66,6 +66,6 @@ class AdmissionMiddleware:
         permit = self._runtime.permit_of(request)
         if permit is not None:
             self._runtime.settle(permit, Outcome.NEUTRAL)
-        if self._runtime.governs(request):
+        if self._runtime.governs(request) and not is_robots_txt(request):
             self._runtime.holes.dropped(request, exception)
         undress(request)

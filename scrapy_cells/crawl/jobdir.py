@@ -76,7 +76,10 @@ def check_jobdir(settings: BaseSettings) -> None:
 def move_aside(folder: str) -> str:
     """Rename a cell's folder so that a new cell can take its name."""
     path = Path(folder)
-    aside = path.with_name(path.name + "~moving")
+    number = 0
+    # one of that name may be left of a run that was killed just then
+    while (aside := path.with_name(f"{path.name}~moving{number or ''}")).exists():
+        number += 1
     if path.exists():
         path.rename(aside)
     return str(aside)

@@ -149,6 +149,8 @@ class Lane:
         for _, _, request in sorted(self._delayed):
             self._fresh.push(request)
         self._delayed.clear()
+        if self._spill is not None:
+            self._spill.close()
         priorities = self._fresh.close()
         if self._folder and not priorities:
             with suppress(OSError):

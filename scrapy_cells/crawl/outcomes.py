@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
+from scrapy_cells import _scrapy_compat as compat
 from scrapy_cells.crawl.handler import REUSED
 from scrapy_cells.crawl.repeats import Repeats
 from scrapy_cells.crawl.retry import DelayedRetry
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_judges: WeakKeyDictionary[Crawler, Judge] = WeakKeyDictionary()
-
 _GARBAGE = frozenset(
     {
         Outcome.CAPTCHA,
@@ -44,10 +42,7 @@ _GARBAGE = frozenset(
 
 def judge_of(crawler: Crawler) -> Judge:
     """Return the crawler's one judge."""
-    judge = _judges.get(crawler)
-    if judge is None:
-        judge = _judges[crawler] = Judge(runtime_of(crawler))
-    return judge
+    return compat.shared(crawler, "judge", lambda: Judge(runtime_of(crawler)))
 
 
 class Judge:

@@ -98,7 +98,7 @@ class CellPriorityQueue:
         runtime.drop_stale(request)
         undress(request)
         cell = request.meta.get("cell")
-        if cell is None or cell not in runtime.routing.index:
+        if cell not in runtime.routing.running:
             cell = runtime.routing.settle_on_running(request)
         lane = self._lanes.get(cell)
         if lane is None:

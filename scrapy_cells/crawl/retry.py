@@ -218,7 +218,7 @@ class DelayedRetry:
     def _give_up(
         self, request: Request, permit: Permit, outcome: Outcome, reason: str
     ) -> None:
-        if not outcome.is_failure:
+        if not outcome.is_failure or is_robots_txt(request):
             return
         self._runtime.holes.given_up(request, permit.cell, reason, str(outcome))
         logger.debug(

@@ -26,7 +26,7 @@ class Routing:
         self._router = runtime.router
         self._key_of = runtime.config.build_key()
         self.index = {cell: n for n, cell in enumerate(runtime.all_cells)}
-        self._running = frozenset(runtime.running)
+        self.running = frozenset(runtime.running)
         self._order = runtime.running
         self._warned: set[str] = set()
 
@@ -43,7 +43,7 @@ class Routing:
             if cell is not None:
                 self._warn_unknown(cell)
             meta["cell"] = cell = self._router.route(key)
-        return cell if cell in self._running else None
+        return cell if cell in self.running else None
 
     def route_follow_up(
         self, request: Request, parent: Mapping[str, Any]
@@ -79,6 +79,7 @@ class Routing:
         """
         cell = self.route(request)
         if cell is None:
+            request.meta.pop("cell", None)
             spread = sum(request.meta["cell_key"].encode("utf-8", "replace"))
             cell = self._order[spread % len(self._order)]
             request.meta["cell"] = cell

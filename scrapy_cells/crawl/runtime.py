@@ -6,7 +6,6 @@ import math
 import random
 from collections import Counter
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from scrapy.utils.asyncio import call_later
 
@@ -42,18 +41,13 @@ PERMIT = "_cells_permit"
 _OUTAGE_PROBE = 10.0
 """Seconds between two looks of one cell whether an outage is over."""
 
-_runtimes: WeakKeyDictionary[Crawler, Runtime] = WeakKeyDictionary()
-
 
 def runtime_of(crawler: Crawler) -> Runtime:
     """Return the crawler's one runtime, built when first asked for.
 
     :raises CellsConfigError: if the crawler's settings cannot work
     """
-    runtime = _runtimes.get(crawler)
-    if runtime is None:
-        runtime = _runtimes[crawler] = Runtime(crawler)
-    return runtime
+    return compat.shared(crawler, "runtime", lambda: Runtime(crawler))
 
 
 class Runtime:

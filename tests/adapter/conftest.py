@@ -10,7 +10,7 @@ from scrapy.utils.reactor import install_reactor
 from tests.adapter.rig import Rig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,15 +20,22 @@ def _reactor() -> None:
 
 
 @pytest.fixture
-def new_rig(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rig]:
+def new_rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Rig]]:
     """Return what makes a crawler with a clock and timers that stand still."""
+
+    rigs = []
 
     def make(spider: type[Any] | None = None, **settings: Any) -> Rig:
         rig = Rig(spider, **settings)
+        rigs.append(rig)
         monkeypatch.setattr("scrapy_cells.crawl.runtime.call_later", rig.call_later)
         return rig
 
-    return make
+    yield make
+    for rig in rigs:
+        for queue in list(rig.runtime.queues):
+            queue.close()
+        rig.runtime.spill_folder.remove()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from scrapy.squeues import FifoMemoryQueue
 from scrapy.utils.spider import DefaultSpider
 from scrapy.utils.test import get_crawler
 
-from scrapy_cells.crawl import runtime as runtime_module
 from scrapy_cells.crawl.queue import CellPriorityQueue
 from scrapy_cells.crawl.runtime import Runtime
 
@@ -97,7 +96,7 @@ class Rig:
         self.crawler.spider = self.crawler.spidercls.from_crawler(self.crawler)
         self.engine = self.crawler.engine = Engine()
         self.runtime = Runtime(self.crawler, self.clock)
-        runtime_module._runtimes[self.crawler] = self.runtime
+        self.crawler._scrapy_cells_runtime = self.runtime
 
     @property
     def stats(self) -> dict[str, Any]:
