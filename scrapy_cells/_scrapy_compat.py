@@ -48,6 +48,7 @@ __all__ = [
     "is_closing",
     "keep_sessions_apart",
     "outside_concurrency",
+    "quote_slashes",
     "scheduler_of",
     "shared",
     "wake_engine",
@@ -165,6 +166,25 @@ def download_function(
         return awaitable
 
     return download
+
+
+def quote_slashes(handler: Any) -> None:
+    """Let proxy passwords hold a slash in handlers that put them into a URL.
+
+    Scrapy's aiohttp and httpx handlers quote all characters there but that one, and
+    a URL cut off at the slash reaches no proxy.
+    """
+    extract = getattr(handler, "_extract_proxy_url_with_creds", None)
+    if extract is None:
+        return
+
+    def quoted(request: Request) -> str | None:
+        scheme, around, rest = (extract(request) or "").partition("://")
+        credentials, at, address = rest.rpartition("@")
+        credentials = credentials.replace("/", "%2F")
+        return f"{scheme}{around}{credentials}{at}{address}" or None
+
+    handler._extract_proxy_url_with_creds = quoted
 
 
 def keep_sessions_apart(

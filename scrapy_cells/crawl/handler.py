@@ -45,6 +45,7 @@ class CellDownloadHandler:
         runtime = runtime_of(crawler)
         cls = fallback_handler(crawler, self.scheme)
         self._inner: Any = build_from_crawler(cls, crawler)
+        compat.quote_slashes(self._inner)
         self._download = compat.download_function(self._inner, crawler)
         self._pools = compat.keep_sessions_apart(self._inner, _trip.get)
         if self._pools is not None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy_cells.domain.router import HashRouter
-from tests.harness.crawl import FAST, run_crawl
+from tests.harness.crawl import FAST, ROOT, run_crawl
 from tests.harness.target import Reply, price_of
 
 if TYPE_CHECKING:
@@ -62,7 +66,9 @@ def crawl(
 ) -> Crawled:
     """Run a crawl of the site; no request of it may be unaccounted for at the end.
 
-    Nor may there be errors in the log, but those that are expected. A name without a dot is a spider of :mod:`tests.crawl.spiders`.
+    A spider's name without a dot is one of :mod:`tests.crawl.spiders`.
+
+    :param errors: how many the log may hold
     """
     if "." not in spider:
         spider = f"tests.crawl.spiders.{spider}"
@@ -117,3 +123,47 @@ def over_budget(times: Iterable[float], burst: float, rate: float) -> float:
 def read_lines(path: str | Path) -> list[dict[str, Any]]:
     lines = Path(path).read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that ended."""
+
+    returncode: int
+    out: str
+    log: str
+
+
+def run_python(
+    *args: object, cwd: Path, reactor: str = "asyncio", timeout: float = 60
+) -> Done:
+    """Run ``python ARGS`` as a user would, in a folder of its own."""
+    if reactor == "none":
+        args = (*args, "-s", "TWISTED_REACTOR_ENABLED=False")
+    done = subprocess.run(
+        [sys.executable, *map(str, args)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+    )
+    return Done(
+        done.returncode,
+        done.stdout.decode("utf-8", "replace"),
+        done.stderr.decode("utf-8", "replace"),
+    )
+
+
+def new_project(folder: Path, settings: dict[str, Any], **spiders: str) -> Path:
+    """Make a project with Scrapy's own template, and put settings and spiders in."""
+    done = run_python("-m", "scrapy", "startproject", "shop", cwd=folder)
+    assert done.returncode == 0, done.log
+    project = folder / "shop"
+    with (project / "shop" / "settings.py").open("a", encoding="utf-8") as file:
+        for name, value in {"TELNETCONSOLE_ENABLED": False, **settings}.items():
+            file.write(f"\n{name} = {value!r}\n")
+    for name, code in spiders.items():
+        path = project / "shop" / "spiders" / f"{name}.py"
+        path.write_text(code, encoding="utf-8")
+    return project

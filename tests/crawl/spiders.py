@@ -69,7 +69,7 @@ class FollowSpider(KeySpider):
         yield item
         key = item["key"]
         yield response.follow(f"/offers/{key}", self.parse_more, meta=response.meta)
-        yield response.follow(f"/more?of={key}", self.parse_more)
+        yield response.follow(f"/more/{key}", self.parse_more)
         neighbour = f"k{int(key[1:]) + 500:05d}"
         yield response.follow(f"/p/{neighbour}", self.parse_more, meta=response.meta)
 

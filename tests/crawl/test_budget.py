@@ -18,12 +18,13 @@ def test_cell_keeps_to_its_budget_in_every_window(site, reactor):
     failed = set()
 
     def respond(arrival):
-        if "/p/" in arrival.path and arrival.key[-1] in "37":
-            if arrival.key not in failed:
-                failed.add(arrival.key)
-                return Reply(503, b"down")
-        elif arrival.key != "robots.txt":
-            return Reply(302, headers={"Location": f"/p/{arrival.key}"})
+        if arrival.key == "robots.txt":
+            return None
+        if "/p/" not in arrival.path:
+            return Reply(307, headers={"Location": f"/p/{arrival.key}"})
+        if arrival.key[-1] in "37" and arrival.key not in failed:
+            failed.add(arrival.key)
+            return Reply(503, b"down")
         return None
 
     site.respond = respond

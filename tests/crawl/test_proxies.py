@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.crawl.common import HURT, PASSWORD, crawl, keys, right_keys
-from tests.harness.target import Arrival
+
+if TYPE_CHECKING:
+    from tests.harness.target import Arrival
 
 CREDENTIALS = [
     ("user:p%40ss", "user", "p@ss"),

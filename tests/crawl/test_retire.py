@@ -32,7 +32,7 @@ def test_next_generation_takes_over(site, reactor):
 def test_cell_whose_new_generation_is_blocked_too_is_quarantined(
     site, reactor, tmp_path
 ):
-    """No third generation is burnt; the crawl ends without it and says what is missing."""
+    """No third generation is burnt; the crawl ends and says what is missing."""
     site.respond = lambda a: captcha() if a.cell == HURT else None
     holes = tmp_path / "holes.jsonl"
     settings = {"CELLS_WARMUP": 1, "CELLS_HOLES": str(holes)}
