@@ -51,7 +51,7 @@ def test_crawlers_of_one_process_share_nothing(site, reactor, tmp_path):
     assert sorted(row["key"] for row in first["rows"]) == healthy
     assert first["stats"]["cells/cell_count"] == 4
     assert second["stats"]["cells/cell_count"] == 3
-    assert first["stats"]["cells/by_cell/01/state"] == "quarantined"
+    assert first["stats"]["cells/by_cell/01/state"] in {"open", "quarantined"}
     assert second["stats"]["cells/by_cell/01/state"] == "closed"
     for stats in (first["stats"], second["stats"]):
         assert stats["cells/outstanding_permit_count"] == 0

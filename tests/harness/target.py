@@ -212,6 +212,7 @@ class _Http(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.site._transports.discard(self.transport)
+        self.transport.close()  # or that of a tunnel is told unclosed by Python 3.10
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
