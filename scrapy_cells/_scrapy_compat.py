@@ -242,8 +242,8 @@ class SessionPools:
         if pool is None:
             pool = self._pools[trip.session] = self._new_pool()
         connection = pool.getConnection(key, _with_ipv6(key, endpoint))
-        # one from the pool is there at once, a new one never is
-        trip.reused = bool(connection.called)
+        # one from the pool is there at once; a new one only waits for its endpoint
+        trip.reused = bool(connection.called and not connection.paused)
         return connection
 
     def close_session(self, session: str) -> None:

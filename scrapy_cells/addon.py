@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import NotConfigured
+from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
@@ -100,7 +101,11 @@ class Addon:
                 if settings.get(fallback) is None:
                     settings.set(fallback, before, "addon")
             handlers[scheme] = ours
-        settings.set(name, handlers, settings.getpriority(name) or 0)
+        priority = settings.getpriority(name) or 0
+        if not settings.getbool("TWISTED_REACTOR_ENABLED", True):
+            # Scrapy then names its own handlers afterwards, at project level
+            priority = max(priority, SETTINGS_PRIORITIES["project"])
+        settings.set(name, handlers, priority)
 
 
 def _enabled(settings: BaseSettings) -> bool:

@@ -43,7 +43,8 @@ class AdmissionMiddleware:
         if not runtime.governs(request):
             return
         permit = runtime.permit_of(request)
-        if permit is None or permit.settled:
+        if permit is None or permit.sent:
+            # none yet, or one that a copied meta brought along from another request
             undress(request)
             permit = await runtime.gate.acquire(request)
         if has_own_proxy(request):

@@ -88,9 +88,13 @@ class Lane:
 
         Start requests go out in the order in which they came.
         """
-        full = self._fresh_count >= _MOST_IN_MEMORY
-        behind = self._spilled and request.meta.get("is_start_request")
-        if self._new_spill is None or not (full or behind):
+        if self._new_spill is None or request.priority:
+            return False
+        if not request.meta.get("is_start_request"):
+            return (
+                False  # what callbacks made goes out before, and shares their objects
+            )
+        if self._fresh_count < _MOST_IN_MEMORY and not self._spilled:
             return False
         if self._spill is None:
             self._spill = self._new_spill()

@@ -67,7 +67,6 @@ class Judge:
             return response
         if not permit.sent:
             return self._answered_by_others(request, response, permit)
-        runtime.cell(permit.cell).mark_received(permit)
         page = Page(request, response)
         verdict = self.classify(page)
         if not verdict.outcome.is_failure:

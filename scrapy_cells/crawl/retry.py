@@ -144,6 +144,7 @@ class DelayedRetry:
         retry = request.copy()
         retry.dont_filter = True
         retry.meta[_TRIED_AFRESH] = True
+        retry.meta.pop("is_start_request", None)  # before those that were not tried
         retry.meta.setdefault("retry_times", 0)
         retry.meta["cell_session"] = permit.session.id
         return retry

@@ -39,7 +39,7 @@ class Routing:
         key = meta.get("cell_key") or self._key_of(request) or request.url
         meta["cell_key"] = key = normalise_key(str(key))
         cell = meta.get("cell")
-        if cell not in self.index:
+        if not isinstance(cell, str) or cell not in self.index:
             if cell is not None:
                 self._warn_unknown(cell)
             meta["cell"] = cell = self._router.route(key)

@@ -63,7 +63,10 @@ class SessionMiddleware:
     def process_response(
         self, request: Request, response: Response
     ) -> Request | Response:
-        self._back(request)
+        permit = self._back(request)
+        if permit is not None:
+            # whatever becomes of it now, it was no timeout
+            self._runtime.cell(permit.cell).mark_received(permit)
         if 300 <= response.status < 400:
             # judged before it is followed: a redirect to a wall is the end of the way
             return self._judge.response(request, response)
@@ -92,13 +95,14 @@ class SessionMiddleware:
         else:
             request.headers.pop(_AUTHORIZATION, None)
 
-    def _back(self, request: Request) -> None:
+    def _back(self, request: Request) -> Permit | None:
         permit = self._runtime.permit_of(request)
         if permit is not None:
             self._runtime.left_wire(permit)
         if self._proxied and not request.meta.get("_cells_own_proxy"):
             request.meta.pop("proxy", None)
             request.headers.pop(_AUTHORIZATION, None)
+        return permit
 
 
 def has_own_proxy(request: Request) -> bool:

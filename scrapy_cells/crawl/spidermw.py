@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
+from scrapy.exceptions import CloseSpider
 from scrapy.spidermiddlewares.httperror import HttpError
 
 from scrapy_cells.crawl.bypass import PARENT
@@ -154,7 +155,7 @@ class _Callback:
         permit = self._permit
         if permit is None:
             return
-        if isinstance(error, HttpError):
+        if isinstance(error, (HttpError, CloseSpider)):
             self._runtime.settle(permit, Outcome.OK)
         else:
             self._parse_failure(permit, type(error).__name__)

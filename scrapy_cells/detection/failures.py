@@ -50,7 +50,6 @@ _TIMEOUTS = frozenset(
 _CONNECTION = frozenset(
     {
         "BrokenPipeError",
-        "ConnectBindError",
         "ConnectionAbortedError",
         "ConnectionClosed",
         "ConnectionDone",
@@ -72,6 +71,7 @@ _NEUTRAL = frozenset(
     {
         "CancelledError",
         "CloseSpider",
+        "ConnectBindError",
         "DownloadCancelledError",
         "IgnoreRequest",
         "NotSupported",

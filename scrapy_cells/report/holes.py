@@ -101,4 +101,5 @@ class HoleBook:
     def _open(self) -> TextIO:
         path = Path(self._path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("w", encoding="utf-8")
+        # what is no character becomes an escape, which JSON reads back
+        return path.open("w", encoding="utf-8", errors="backslashreplace")

@@ -196,3 +196,24 @@ def test_task_can_go_on_after_its_deadline(run):
             return "went on"
 
     assert run(download()) == "went on"
+
+
+def test_new_connection_is_not_taken_for_an_idle_one():
+    """Only a connection that is there at once, and waits for nothing, was used before."""
+    from twisted.internet.defer import Deferred, succeed
+
+    endpoint: Deferred[object] = Deferred()
+    chained = succeed(None).addCallback(lambda _: endpoint)
+    found = [succeed(object()), chained, Deferred()]
+
+    class Pool:
+        persistent = True
+
+        def getConnection(self, key, endpoint):
+            return found.pop(0)
+
+    trips = [compat.Trip(), compat.Trip(), compat.Trip()]
+    pools = compat.SessionPools(Pool(), iter(trips).__next__)
+    for _ in range(3):
+        pools.getConnection((b"http", b"host", 80), object())
+    assert [trip.reused for trip in trips] == [True, False, False]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scrapy import version_info
+
 from scrapy_cells.domain.router import HashRouter
 from tests.harness.crawl import FAST, ROOT, run_crawl
 from tests.harness.target import Reply, price_of
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
     from tests.harness.crawl import Crawled
     from tests.harness.target import Arrival, Site
+
+OLD_SCRAPY = version_info[:2] < (2, 15)
+"""Whether Scrapy ends with exit code 0 although an add-on or component raised, and
+takes for an error what a downloader middleware filtered from a media pipeline."""
 
 PASSWORD = "S3CR3T-x9"
 COUNT = 4

@@ -41,7 +41,8 @@ def test_download_through_a_closed_cell_ends_with_an_error(site, reactor):
     assert {k: a for k, a in asides.items() if k not in mine} == {
         k: [200, 200] for k in keys(20) if k not in mine
     }
-    [got] = [a for k, a in asides.items() if k in mine]
-    assert got[0] in {"CellUnavailable", "CellBlocked"}
-    assert sum(a.cell == HURT and "/a/" in a.path for a in site.arrivals) == 1
+    got = [a for k, a in asides.items() if k in mine]
+    assert {a for a, _ in got} <= {"CellUnavailable", "CellBlocked"}
+    assert 1 <= len(got) < len(mine)
+    assert 1 <= sum(a.status == 429 for a in site.arrivals) <= len(got)
     assert crawled.reason == "cells_deferred"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl.common import HTML, crawl, keys, pages, right_keys
+from tests.crawl.common import HTML, OLD_SCRAPY, crawl, keys, pages, right_keys
 from tests.harness.target import Reply
 
 
@@ -64,7 +64,14 @@ def test_block_page_is_not_stored_as_a_file(site, reactor, files_settings):
         return file_of(arrival)
 
     site.respond = respond
-    crawled = crawl(site, files_settings, "FilesSpider", n=8, reactor=reactor)
+    crawled = crawl(
+        site,
+        files_settings,
+        "FilesSpider",
+        n=8,
+        reactor=reactor,
+        errors=int(OLD_SCRAPY),
+    )
     assert right_keys(crawled) == keys(8)
     without = [item["key"] for item in crawled.items if not item["files"]]
     assert without == ["k00003"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crawl.common import base_of, new_project, proxy_of, run_python
+from tests.crawl.common import OLD_SCRAPY, base_of, new_project, proxy_of, run_python
 
 SPIDER = '''
 import scrapy
@@ -65,7 +65,7 @@ def test_wrong_setting_ends_with_exit_code_1(project, site):
     """And with a message that names it, before anything is sent."""
     args = ["crawl", "price", "-s", "CELLS_RATE=-1", "-s", "CELLS_CUONT=3"]
     done = run_python("-m", "scrapy", *args, cwd=project)
-    assert done.returncode == 1
+    assert done.returncode == (0 if OLD_SCRAPY else 1)
     assert "CELLS_RATE='-1'" in done.log
     assert "CELLS_CUONT" in done.log
     assert site.knocks == site.arrivals == []
