@@ -199,7 +199,7 @@ def test_task_can_go_on_after_its_deadline(run):
 
 
 def test_new_connection_is_not_taken_for_an_idle_one():
-    """Only a connection that is there at once, and waits for nothing, was used before."""
+    """Only one that is there at once, and waits for nothing, was used before."""
     from twisted.internet.defer import Deferred, succeed
 
     endpoint: Deferred[object] = Deferred()
