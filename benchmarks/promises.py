@@ -1,6 +1,6 @@
 """Measures what the package promises, on whole crawls against a site on loopback.
 
-Run one point or all: ``python benchmarks/acceptance.py [point [fault]]``. Each prints
+Run one point or all: ``python benchmarks/promises.py [point [fault]]``. Each prints
 what was measured and the bound. Times are of this machine; ratios are what counts.
 """
 
