@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,11 +163,23 @@ def run_python(
     )
 
 
+@lru_cache(maxsize=1)
+def _template() -> dict[Path, str]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        done = run_python("-m", "scrapy", "startproject", "shop", cwd=folder)
+        assert done.returncode == 0, done.log
+        project = folder / "shop"
+        files = [path for path in project.rglob("*") if path.suffix in {".py", ".cfg"}]
+        return {path.relative_to(project): path.read_text("utf-8") for path in files}
+
+
 def new_project(folder: Path, settings: dict[str, Any], **spiders: str) -> Path:
     """Make a project with Scrapy's own template, and put settings and spiders in."""
-    done = run_python("-m", "scrapy", "startproject", "shop", cwd=folder)
-    assert done.returncode == 0, done.log
     project = folder / "shop"
+    for path, text in _template().items():
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(text, encoding="utf-8")
     with (project / "shop" / "settings.py").open("a", encoding="utf-8") as file:
         for name, value in {"TELNETCONSOLE_ENABLED": False, **settings}.items():
             file.write(f"\n{name} = {value!r}\n")
