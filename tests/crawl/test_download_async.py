@@ -43,6 +43,7 @@ def test_download_through_a_closed_cell_ends_with_an_error(site, reactor):
     }
     got = [a for k, a in asides.items() if k in mine]
     assert {a for a, _ in got} <= {"CellUnavailable", "CellBlocked"}
-    assert 1 <= len(got) < len(mine)
+    assert got
     assert 1 <= sum(a.status == 429 for a in site.arrivals) <= len(got)
-    assert crawled.reason == "cells_deferred"
+    # the pages that were not on their way yet wait in the queue
+    assert crawled.stats["cells/deferred_count"] == len(mine) - len(got)
