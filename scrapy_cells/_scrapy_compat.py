@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.abstract import isIPAddress, isIPv6Address
 from twisted.internet.defer import Deferred, DeferredList
-from twisted.internet.endpoints import TCP6ClientEndpoint
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.web.client import HTTPConnectionPool
 
 try:
@@ -241,7 +242,7 @@ class SessionPools:
         pool = self._pools.get(trip.session) if trip.session else self._default
         if pool is None:
             pool = self._pools[trip.session] = self._new_pool()
-        connection = pool.getConnection(key, _with_ipv6(key, endpoint))
+        connection = pool.getConnection(key, _by_address(key, endpoint))
         # one from the pool is there at once; a new one only waits for its endpoint
         trip.reused = bool(connection.called and not connection.paused)
         return connection
@@ -272,14 +273,21 @@ class SessionPools:
         return pool
 
 
-def _with_ipv6(key: Any, endpoint: Any) -> Any:
-    """Replace the endpoint of an IPv6 proxy, which would be looked up as a name.
+def _by_address(key: Any, endpoint: Any) -> Any:
+    """Replace the endpoint of a proxy that is named by its address: none to look up.
 
-    Scrapy's resolver only knows IPv4 (Scrapy issue 6674).
+    For IPv6 it is needed, as Scrapy's resolver only knows IPv4 (Scrapy issue 6674); for
+    IPv4 it halves the work of connecting, of which there is more with a connection for
+    every session. A local address to bind to stands at the end of the key, from that
+    Scrapy on which knows of it.
     """
-    if key[0] == b"http-proxy" and b":" in key[1]:
-        host = key[1].strip(b"[]").decode("ascii")
+    if key[0] != b"http-proxy":
+        return endpoint
+    host = key[1].strip(b"[]").decode("ascii", "replace")
+    if isIPv6Address(host):
         return TCP6ClientEndpoint(_reactor(), host, key[2])
+    if isIPAddress(host) and len(key) > 3 and not any(key[3:]):
+        return TCP4ClientEndpoint(_reactor(), host, key[2])
     return endpoint
 
 

@@ -97,7 +97,13 @@ class Shortlist:
                 self._always.append(number)
             for need in needs or ():
                 self._by_need.setdefault(need, []).append(number)
-        self._words = [need for need in self._by_need if not need.startswith(b"\0")]
+        # as text, one character a byte: Python finds in texts what takes it three times
+        # as long in bytes
+        self._words = {
+            need.decode("latin-1"): need
+            for need in self._by_need
+            if not need.startswith(b"\0")
+        }
         self._landed = re.compile(
             "|".join(
                 f"(?:{condition.landed})"
@@ -113,7 +119,7 @@ class Shortlist:
         if len(page.head) > _LARGE:
             return self._rules
         text = self._haystack(page)
-        found = [word for word in self._words if word in text]
+        found = [need for word, need in self._words.items() if word in text]
         found += statuses([page.status])
         if page.kind == "json":
             found.append(_JSON)
@@ -132,13 +138,13 @@ class Shortlist:
             numbers.update(self._by_need.get(need, ()))
         return [self._rules[number] for number in sorted(numbers)]
 
-    def _haystack(self, page: Page) -> bytes:
+    def _haystack(self, page: Page) -> str:
         text = page.head.lower()
         if b"&" in text:
             text += html.unescape(text.decode("utf-8", "replace")).encode()
         headers = "\n".join(f"{name}:{value}" for name, value in page.headers.items())
         around = f"\n{page.landed}\n{page.url}\n{headers}".lower()
-        return text + around.encode("utf-8", "replace")
+        return (text + around.encode("utf-8", "replace")).decode("latin-1")
 
 
 def _needs_of_rule(rule: Rule) -> Needs | None:

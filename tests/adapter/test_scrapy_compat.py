@@ -18,7 +18,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.spider import DefaultSpider
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred, fail, succeed
-from twisted.internet.endpoints import TCP6ClientEndpoint
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.web.client import HTTPConnectionPool
 
 from scrapy_cells import _scrapy_compat as compat
@@ -385,14 +385,19 @@ def test_other_handlers_are_left_alone():
     assert compat.keep_sessions_apart(object(), compat.Trip) is None
 
 
-def test_ipv6_proxy_is_reached_by_its_address():
-    """Scrapy's resolver would look it up as a name; all others stay as they are."""
+def test_proxy_named_by_its_address_is_reached_without_a_look_up():
+    """Names, other targets and a local address to bind to stay with Twisted's way."""
     endpoint = Endpoint()
     for key in (KEY, (b"http-proxy", b"gate.example", 80)):
-        assert compat._with_ipv6(key, endpoint) is endpoint
-    six = compat._with_ipv6((b"http-proxy", b"[::1]", 8080), endpoint)
+        assert compat._by_address(key, endpoint) is endpoint
+    six = compat._by_address((b"http-proxy", b"[::1]", 8080), endpoint)
     assert isinstance(six, TCP6ClientEndpoint)
     assert (six._host, six._port) == ("::1", 8080)
+    four = compat._by_address((b"http-proxy", b"192.0.2.1", 8080, None), endpoint)
+    assert isinstance(four, TCP4ClientEndpoint)
+    assert (four._host, four._port) == ("192.0.2.1", 8080)
+    bound = (b"http-proxy", b"192.0.2.1", 8080, ("192.0.2.9", 0))
+    assert compat._by_address(bound, endpoint) is endpoint
 
 
 def test_timeout_of_ours_is_taken_for_one():
