@@ -7,8 +7,8 @@ from itertools import count, pairwise
 from tests.crawl.common import HURT, crawl, keys, right_keys
 from tests.harness.target import Reply
 
-PROBE_TAKES = 0.3
-FAILURES = 12
+PROBE_TAKES = 0.2
+FAILURES = 9
 
 
 def test_open_cell_lets_one_probe_out_at_a_time_and_heals(site, reactor):
@@ -30,9 +30,9 @@ def test_open_cell_lets_one_probe_out_at_a_time_and_heals(site, reactor):
     site.respond = respond
     settings = {
         "CELLS_BREAKER_THRESHOLD": 4,
-        "CELLS_BREAKER_COOLDOWN": 0.2,
-        "CELLS_BREAKER_MAX_COOLDOWN": 0.4,
-        "CELLS_RAMP": 1,
+        "CELLS_BREAKER_COOLDOWN": 0.1,
+        "CELLS_BREAKER_MAX_COOLDOWN": 0.2,
+        "CELLS_RAMP": 0.5,
         "CELLS_RETRY_TIMES": 9,
     }
     crawled = crawl(site, settings, n=40, reactor=reactor)

@@ -40,7 +40,7 @@ def test_interrupt_while_every_session_hangs(site, reactor):
     site.respond = lambda a: Reply(fault="hang")
     crawled = crawl(
         site,
-        {"CELLS_TIMEOUT": 4, "CELLS_COUNT": 3},
+        {"CELLS_TIMEOUT": 3, "CELLS_COUNT": 3},
         n=40,
         reactor=reactor,
         timeout=60,

@@ -36,9 +36,9 @@ def test_resumed_crawl_does_what_was_not_done(site, reactor, tmp_path, count):
     site.respond = respond
     settings = {
         "JOBDIR": str(tmp_path / "job"),
-        "CELLS_RATE": 10,
+        "CELLS_RATE": 16,
         "CELLS_BURST": 2,
-        "CELLS_RETRY_DELAY": 4,
+        "CELLS_RETRY_DELAY": 2,
         "CELLS_RETRY_TIMES": 3,
         "CELLS_BREAKER_THRESHOLD": 100,
         "CELLS_RETIRE_BELOW": 0,

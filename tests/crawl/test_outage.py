@@ -21,13 +21,13 @@ def test_nobody_gives_up_sessions_in_an_outage(site, reactor):
         "CELLS_BREAKER_THRESHOLD": 100,
         "CELLS_RETRY_TIMES": 9,
         "CELLS_RETRY_DELAY": 1,
-        "CELLS_RATE": 8,
+        "CELLS_RATE": 12,
         "CELLS_BURST": 1,
     }
-    crawled = crawl(site, settings, n=60, reactor=reactor)
+    crawled = crawl(site, settings, n=48, reactor=reactor)
     assert crawled.event_types() == ["OutageSuspected", "OutageEnded"]
     assert {a.generation for a in site.arrivals} == {"0"}
-    assert right_keys(crawled) == keys(60)
+    assert right_keys(crawled) == keys(48)
 
 
 def test_end_of_an_outage_is_found_by_one_cell_for_all(site, reactor):

@@ -29,6 +29,8 @@ def project(site, tmp_path):
     settings = {
         "ADDONS": {"scrapy_cells.Addon": 900},
         "CELLS_PROXY": proxy_of(site),
+        "CELLS_RATE": 100,
+        "CELLS_SITE_RATE": 0,
     }
     return new_project(tmp_path, settings, price=SPIDER.format(base=base_of(site)))
 
