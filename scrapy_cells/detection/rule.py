@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from scrapy_cells.detection.shortlist import (
     JSON,
     LANDED,
+    headers,
     names,
     needing,
     needs_of,
@@ -140,7 +141,7 @@ def header(name: str, *values: str) -> Condition:
             return ""
         return f"header {name}"
 
-    return needing(test, names([name]))
+    return needing(test, headers([name]))
 
 
 def header_has(name: str, *parts: str) -> Condition:
@@ -148,7 +149,7 @@ def header_has(name: str, *parts: str) -> Condition:
         value = page.header(name)
         return f"header {name}" if any(part in value for part in parts) else ""
 
-    return needing(test, names([name]))
+    return needing(test, headers([name]))
 
 
 def status(*codes: int) -> Condition:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 _LARGE = 16 * 1024
 """Bytes from which asking every rule costs less than looking for every word."""
+
+_PART = 4
+"""Characters that the words of a group share at least."""
+
+_LONGEST_PART = 12
 
 _WORD = re.compile(r"[a-z0-9_]+")
 _FOREIGN = b"\0foreign"
@@ -69,6 +75,10 @@ def needs(*texts: str) -> Callable[[_Condition], _Condition]:
     return lambda condition: needing(condition, names(texts))
 
 
+def headers(keys: Iterable[str]) -> set[bytes]:
+    return {b"\0header %s" % name.lower().encode() for name in keys}
+
+
 def statuses(codes: Iterable[int]) -> set[bytes]:
     return {b"\0status %d" % code for code in codes}
 
@@ -97,13 +107,9 @@ class Shortlist:
                 self._always.append(number)
             for need in needs or ():
                 self._by_need.setdefault(need, []).append(number)
-        # as text, one character a byte: Python finds in texts what takes it three times
-        # as long in bytes
-        self._words = {
-            need.decode("latin-1"): need
-            for need in self._by_need
-            if not need.startswith(b"\0")
-        }
+        self._words = _by_part(
+            tuple(need for need in self._by_need if not need.startswith(b"\0"))
+        )
         self._landed = re.compile(
             "|".join(
                 f"(?:{condition.landed})"
@@ -119,8 +125,15 @@ class Shortlist:
         if len(page.head) > _LARGE:
             return self._rules
         text = self._haystack(page)
-        found = [need for word, need in self._words.items() if word in text]
+        found = [
+            need
+            for part, words in self._words
+            if part in text
+            for word, need in words
+            if word in text
+        ]
         found += statuses([page.status])
+        found += [b"\0header %s" % name.encode() for name in page.headers]
         if page.kind == "json":
             found.append(_JSON)
         elif page.kind == "empty":
@@ -142,9 +155,37 @@ class Shortlist:
         text = page.head.lower()
         if b"&" in text:
             text += html.unescape(text.decode("utf-8", "replace")).encode()
-        headers = "\n".join(f"{name}:{value}" for name, value in page.headers.items())
-        around = f"\n{page.landed}\n{page.url}\n{headers}".lower()
-        return (text + around.encode("utf-8", "replace")).decode("latin-1")
+        return text.decode("latin-1") + "\n" + "\n".join(page.headers)
+
+
+@lru_cache(maxsize=8)
+def _by_part(needs: tuple[bytes, ...]) -> list[tuple[str, list[tuple[str, bytes]]]]:
+    """Group words by a part they share, so that fewer have to be looked for.
+
+    As text, one character a byte: Python finds in texts what takes it three times as
+    long in bytes.
+    """
+    having: dict[str, set[bytes]] = {}
+    for need in needs:
+        word = need.decode("latin-1")
+        for start in range(len(word)):
+            for end in range(start + _PART, min(len(word), start + _LONGEST_PART) + 1):
+                having.setdefault(word[start:end], set()).add(need)
+    left = set(needs)
+    groups = []
+    while left:
+        part = max(
+            having, key=lambda part: (len(having[part] & left), part), default=""
+        )
+        if len(shared := having.get(part, set()) & left) < 2:
+            break
+        groups.append((part, shared))
+        left -= shared
+    groups += [(need.decode("latin-1"), {need}) for need in left]
+    return [
+        (part, sorted((need.decode("latin-1"), need) for need in shared))
+        for part, shared in groups
+    ]
 
 
 def _needs_of_rule(rule: Rule) -> Needs | None:
