@@ -51,7 +51,6 @@ class CellExtension:
         connect = crawler.signals.connect
         connect(extension.spider_opened, signal=signals.spider_opened)
         connect(extension.spider_closed, signal=signals.spider_closed)
-        connect(extension.scheduler_empty, signal=signals.scheduler_empty)
         return extension
 
     async def spider_opened(self, spider: Spider) -> None:
@@ -110,9 +109,9 @@ class CellExtension:
         runtime.gate.refuse_closed()
         if runtime.intake is not None:
             runtime.intake.reconsider()
-        self.scheduler_empty()
+        self._close_if_deferred()
 
-    def scheduler_empty(self) -> None:
+    def _close_if_deferred(self) -> None:
         """Close the spider if only cells that stay closed for long hold requests."""
         runtime = self._runtime
         if self._closing or runtime.permits or not any(map(len, runtime.queues)):
